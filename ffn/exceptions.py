@@ -1,0 +1,85 @@
+"""Every exception that ``ffn`` raises on purpose, with its message built here.
+
+Each message is one sentence that names the thing and says what was expected or what to do next.
+"""
+
+from collections.abc import Iterable
+
+__all__ = [
+    "CourseFilesError",
+    "NotReproducedError",
+    "ShapeError",
+    "UnknownActivationError",
+    "UnknownPublishedIdError",
+    "ZeroVarianceError",
+]
+
+Shape = tuple[int, ...]
+
+
+def _alternatives(names: Iterable[str]) -> str:
+    return ", ".join(names)
+
+
+class ShapeError(ValueError):
+    """Two arrays whose shapes do not fit each other."""
+
+    @classmethod
+    def mismatch(
+        cls, first: str, first_shape: Shape, second: str, second_shape: Shape, expected: str
+    ) -> "ShapeError":
+        """Name both arrays with their shapes, and say which shapes would have fitted."""
+        return cls(f"{first} has shape {first_shape} and {second} has shape {second_shape}; expected {expected}.")
+
+    @classmethod
+    def dimensions(cls, name: str, shape: Shape, expected: str) -> "ShapeError":
+        """Say which dimensions one array should have had."""
+        return cls(f"{name} has shape {shape}; expected {expected}.")
+
+
+class UnknownActivationError(ValueError):
+    """An activation name that the helper module does not know."""
+
+    def __init__(self, name: object, known: Iterable[str]) -> None:
+        super().__init__(f"unknown activation {name!r}; choose one of {_alternatives(known)}.")
+
+
+class ZeroVarianceError(ValueError):
+    """A normalization that would divide by zero."""
+
+    def __init__(self, norm: str) -> None:
+        super().__init__(
+            f"{norm} with epsilon 0 divides by zero, because a vector has no spread; pass an epsilon above 0."
+        )
+
+
+class UnknownPublishedIdError(LookupError):
+    """An id that published.toml does not hold."""
+
+    def __init__(self, given: object, close: Iterable[str]) -> None:
+        near = _alternatives(close)
+        hint = f"did you mean {near}?" if near else "`python -m ffn.published` lists them all."
+        super().__init__(f"no published value has the id {given!r}; {hint}")
+
+
+class NotReproducedError(AssertionError):
+    """A computed value that is not the published one."""
+
+    @classmethod
+    def value(cls, ident: str, place: str, expected: str, given: str) -> "NotReproducedError":
+        """Name the id, the place in the source, the expected and the given value."""
+        return cls(f"{ident} ({place}): expected {expected}, but the given value is {given}.")
+
+
+class CourseFilesError(RuntimeError):
+    """A file of the course that is missing or cannot be read as what it should be."""
+
+    @classmethod
+    def unreadable(cls, path: str, why: str) -> "CourseFilesError":
+        """Name the file and what is wrong with it."""
+        return cls(f"{path} cannot be read: {why}.")
+
+    @classmethod
+    def no_executed_lessons(cls, folder: str) -> "CourseFilesError":
+        """Say that the book has not been built yet."""
+        return cls(f"no executed lesson was found under {folder}; run `make book` first.")

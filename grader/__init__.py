@@ -1,0 +1,1 @@
+"""The autograder of the course: releases units, grades submissions, hands results back."""
