@@ -22,9 +22,10 @@ from typing import Any
 import numpy as np
 
 from ffn.exceptions import CourseFilesError, NotReproducedError, UnknownPublishedIdError
+from ffn.show import number, running_notebook
 
 __all__ = [
-    "CHECK_MIME",
+    "CHECK_KEY",
     "Checked",
     "Published",
     "check",
@@ -35,8 +36,8 @@ __all__ = [
     "published_inputs",
 ]
 
-CHECK_MIME = "application/vnd.ffn.check+json"
-"""Media type under which a notebook's output records that a published value was reproduced."""
+CHECK_KEY = "ffn-check"
+"""Key in an output's metadata under which a notebook records that a published value was reproduced."""
 
 _EXACT = 1e-12
 _FORMULA_POINTS = ((4, 12), (7, 5), (768, 2048))
@@ -102,10 +103,12 @@ class Checked:
 
     def _claim(self) -> str:
         if self.entry.status == "erratum":
-            return f"the document says “{self.entry.published}”, right is {_show(self.entry.value)}"
+            return f"the document says “{self.entry.published}”, right is {number(self.entry.value)}"
         return f"published {self.entry.published}"
 
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
+    def _repr_mimebundle_(
+        self, include: object = None, exclude: object = None
+    ) -> tuple[dict[str, str], dict[str, Any]]:
         line = (
             '<div class="ffn-check"><span class="ffn-check-mark" aria-hidden="true">✓</span> '
             f"{html.escape(self._claim())} · computed <strong>{html.escape(self.computed)}</strong> "
@@ -113,7 +116,7 @@ class Checked:
             f"{html.escape(self.entry.place)}</span></div>"
         )
         record = {"id": self.entry.ident, "computed": self.computed}
-        return {"text/plain": str(self), "text/html": line, CHECK_MIME: record}
+        return {"text/plain": str(self), "text/html": line}, {CHECK_KEY: record}
 
 
 def _place(table: str, cell: str, sources: Mapping[str, Any]) -> str:
@@ -160,19 +163,6 @@ def published_inputs(name: str) -> Any:
     return inputs[name]
 
 
-def _show(value: Any) -> str:
-    """A value in at most nine digits, for people."""
-    if isinstance(value, str):
-        return value
-    array = np.asarray(value)
-    if array.ndim:
-        return "[" + ", ".join(_show(item) for item in array) + "]"
-    number = array.item()
-    if isinstance(number, int) and not isinstance(number, bool):
-        return f"{number:,}" if abs(number) >= 10_000 else str(number)
-    return f"{number + 0.0:.9g}" if isinstance(number, float) else repr(number)
-
-
 def _evaluate(node: ast.expr, names: Mapping[str, int]) -> int:
     """Value of a formula made of names, whole numbers, sums and products."""
     if isinstance(node, ast.Constant) and isinstance(node.value, int):
@@ -205,7 +195,7 @@ def _is_number(value: Any) -> bool:
 
 def _brief(given: Any) -> str:
     try:
-        text = _show(given) if np.asarray(given).dtype.kind in "iufb" else repr(given)
+        text = number(given) if np.asarray(given).dtype.kind in "iufb" else repr(given)
     except (ValueError, TypeError):
         text = repr(given)
     return text if len(text) <= 200 else f"{text[:200]}…"
@@ -213,7 +203,7 @@ def _brief(given: Any) -> str:
 
 def _require_value(entry: Published, given: Any) -> str:
     expected = np.asarray(entry.value, dtype=np.float64)
-    wanted = _show(entry.value) + (f" of shape {expected.shape}" if expected.ndim else "")
+    wanted = number(entry.value) + (f" of shape {expected.shape}" if expected.ndim else "")
     try:
         array = np.asarray(given)
     except ValueError:
@@ -227,10 +217,10 @@ def _require_value(entry: Published, given: Any) -> str:
     near = np.isfinite(computed) & (np.abs(computed - expected) <= entry.tolerance())
     if not np.all(near):
         shown = _brief(given)
-        if shown == _show(entry.value):
+        if shown == number(entry.value):
             shown = repr(given)
         raise NotReproducedError.value(entry.ident, entry.place, wanted, shown)
-    return _show(given)
+    return number(given)
 
 
 def _lookup(ident: str) -> Published:
@@ -257,9 +247,8 @@ def check(ident: str, value: Any) -> None:
 
 
 def _present(line: Checked) -> None:
-    # Only a running notebook has IPython loaded, so the helper module need not depend on it.
-    ipython = sys.modules.get("IPython")
-    if ipython is not None and ipython.get_ipython() is not None:
+    ipython = running_notebook()
+    if ipython is not None:
         ipython.display.display(line)
     else:
         sys.stdout.write(f"{line}\n")
@@ -276,8 +265,7 @@ def checked_in(notebook: Path) -> list[str]:
     try:
         cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
         outputs = [output for cell in cells for output in cell.get("outputs", [])]
-        records = [output["data"][CHECK_MIME] for output in outputs if CHECK_MIME in output.get("data", {})]
-        return [record["id"] for record in records]
+        return [o["metadata"][CHECK_KEY]["id"] for o in outputs if CHECK_KEY in o.get("metadata", {})]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise CourseFilesError.unreadable(str(notebook), f"it is no notebook ({error!r})") from error
 
