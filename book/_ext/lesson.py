@@ -18,6 +18,8 @@ are the answer. Without a list the reader types a forecast::
 The page works without scripts: the answer stands in a disclosure element. Printed, it is question and answer.
 """
 
+from typing import Any
+
 from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
@@ -185,10 +187,13 @@ def pass_through(self, node):  # type: ignore[no-untyped-def]
     """Other builders show the contents as they stand."""
 
 
-def drop_remote_scripts(app: Sphinx) -> None:
-    """Take out what jupyter-book loads from other hosts: thebe, and MathJax, whose work KaTeX has done."""
-    for name in ("sphinx_thebe",):
-        app.extensions.pop(name, None)
+def drop_thebe(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object) -> None:
+    """Take out what jupyter-book adds for thebe: it would load scripts from another host, and declares a name twice."""
+    context["script_files"] = [
+        script
+        for script in context["script_files"]
+        if "thebe" not in f"{script.filename} {script.attributes.get('body', '')}".lower()
+    ]
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:
@@ -202,6 +207,7 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     ):
         other = (pass_through, pass_through)
         app.add_node(node, html=(visit, depart), latex=other, text=other)
+    app.connect("html-page-context", drop_thebe, priority=900)
     app.add_directive("forecast", Forecast)
     app.add_directive("question", Question)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,60 @@
+"""Scores of a unit's submissions as nbgrader's gradebook has them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from grader.course import Course
+
+__all__ = ["Score", "scores"]
+
+
+@dataclass(frozen=True)
+class Score:
+    """One learner's result for a unit; points, and hours past the due time (0 when in time)."""
+
+    learner: str
+    points: float
+    max_points: float
+    auto_points: float
+    max_auto_points: float
+    waits_for_person: bool
+    hours_late: float
+
+
+def scores(course: Course, unit: str) -> list[Score]:
+    """Results of all graded submissions of a unit, by learner.
+
+    Raises:
+        UnknownUnitError: the course has no such unit.
+    """
+    from nbgrader.api import Gradebook, MissingEntry
+
+    course.require_unit(unit)
+    with Gradebook(course.config().CourseDirectory.db_url) as gradebook:
+        try:
+            submissions = gradebook.assignment_submissions(unit)
+        except MissingEntry:
+            return []
+        found = [
+            Score(
+                learner=submission.student.id,
+                points=submission.score,
+                max_points=submission.max_score,
+                auto_points=sum(grade.auto_score or 0 for nb in submission.notebooks for grade in nb.grades),
+                max_auto_points=sum(
+                    grade.cell.max_score
+                    for nb in submission.notebooks
+                    for grade in nb.grades
+                    if not _by_hand(grade)
+                ),
+                waits_for_person=submission.needs_manual_grade,
+                hours_late=submission.total_seconds_late / 3600,
+            )
+            for submission in submissions
+        ]
+    return sorted(found, key=lambda score: score.learner)
+
+
+def _by_hand(grade: Any) -> bool:
+    """Whether a grade belongs to a written answer."""
+    return bool(grade.cell.cell_type == "markdown")

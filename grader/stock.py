@@ -1,0 +1,90 @@
+"""Grade with nbgrader's own autograder, and write its HTML feedback and CSV."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+
+from grader.course import Course
+from grader.exceptions import NbgraderFailedError
+
+__all__ = ["Failure", "autograde", "export_csv", "feedback", "set_due"]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A submission that a step could not handle, with nbgrader's reason."""
+
+    learner: str
+    reason: str
+
+
+def set_due(course: Course, unit: str, due: datetime) -> None:
+    """Record in the gradebook when a unit is due; the time carries its zone."""
+    from nbgrader.api import Gradebook
+
+    with Gradebook(course.config().CourseDirectory.db_url) as gradebook:
+        gradebook.update_or_create_assignment(unit, duedate=due.replace(tzinfo=None))
+
+
+def autograde(
+    course: Course, unit: str, learners: list[str], *, force: bool = False, progress: Callable[[str], None]
+) -> list[Failure]:
+    """Grade submissions one after another; ``progress`` is called with each learner's id when it is done.
+
+    A submission that fails is reported and does not keep the others from being graded.
+
+    Raises:
+        UnknownUnitError: the course has no such unit.
+    """
+    course.require_unit(unit)
+    api = course.nbgrader()
+    failures = []
+    for learner in learners:
+        with _quiet():
+            result = api.autograde(unit, learner, force=force, create=True)
+        if not result["success"]:
+            log = result.get("log") or result.get("error") or ""
+            failures.append(Failure(learner=learner, reason=str(NbgraderFailedError("grade", unit, log))))
+        progress(learner)
+    return failures
+
+
+def feedback(course: Course, unit: str) -> None:
+    """Write the HTML feedback of every graded submission of a unit below grader/var/feedback.
+
+    Raises:
+        UnknownUnitError: the course has no such unit.
+        NbgraderFailedError: nbgrader could not write it.
+    """
+    course.require_unit(unit)
+    with _quiet():
+        result = course.nbgrader().generate_feedback(unit, force=True)
+    if not result["success"]:
+        raise NbgraderFailedError("write feedback for", unit, result.get("log") or result.get("error") or "")
+
+
+def export_csv(course: Course) -> None:
+    """Write all scores to grader/var/grades.csv, in nbgrader's own format."""
+    from nbgrader.api import Gradebook
+    from nbgrader.plugins.export import CsvExportPlugin
+
+    plugin = CsvExportPlugin(to=str(course.grades_csv))
+    with _quiet(), Gradebook(course.config().CourseDirectory.db_url) as gradebook:
+        plugin.export(gradebook)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the log lines of nbgrader and its libraries from the terminal; its log file has them."""
+    import logging
+    import warnings
+
+    before = logging.root.manager.disable
+    logging.disable(logging.INFO)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)

@@ -1,0 +1,28 @@
+"""Where nbgrader finds the course: directories, policies and plug-ins. The logic lives in grader/."""
+
+from pathlib import Path
+
+c = get_config()  # noqa: F821 - traitlets provides it
+
+root = Path(__file__).resolve().parent
+var = root / "grader" / "var"
+var.mkdir(parents=True, exist_ok=True)
+
+c.CourseDirectory.course_id = "ffn"
+c.CourseDirectory.root = str(root)
+c.CourseDirectory.source_directory = "solutions"
+c.CourseDirectory.release_directory = "exercises"
+c.CourseDirectory.source_with_tests_directory = "grader/var/source_with_tests"
+c.CourseDirectory.submitted_directory = "grader/var/submitted"
+c.CourseDirectory.autograded_directory = "grader/var/autograded"
+c.CourseDirectory.feedback_directory = "grader/var/feedback"
+c.CourseDirectory.db_url = f"sqlite:///{var / 'gradebook.db'}"
+c.NbGrader.logfile = str(var / "nbgrader.log")
+
+# A learner who loops for ever loses that cell, not the batch.
+c.ExecutePreprocessor.timeout = 30
+c.Execute.timeout = 30
+# A kernel warns about its own transport on this terminal; errors still show.
+c.Execute.extra_arguments = ["--IPKernelApp.log_level=40"]
+# A test cell that a learner deleted comes back, and is run.
+c.OverwriteCells.add_missing_cells = True

@@ -1,0 +1,165 @@
+"""Build the book: execute every lesson, render the pages, and check that every published value was reproduced.
+
+    python -m tools.book
+
+Outputs are cached. A change in ffn/ or its published.toml throws the cache away, because the cache looks at a
+lesson's own code only; a change in one lesson executes that lesson. Warnings are errors.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from ffn.exceptions import CourseFilesError
+from ffn.published import coverage
+from tools.places import (
+    BOOK,
+    BUILD,
+    EXECUTED,
+    HELPER,
+    HTML,
+    ROOT,
+    fingerprint,
+    stamp,
+    stamped,
+    tool_environment,
+    unstamp,
+)
+
+LOG = BUILD / "book.log"
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_SOURCE_LINE = re.compile(r"^\s*\d+ (added|changed|removed)")
+
+
+class BookError(Exception):
+    """The book was not built; the message says which page and why."""
+
+
+def _forget_stale_outputs(helper: str) -> None:
+    """Drop cached outputs when the helper module or the published values have changed since they were made."""
+    if stamped("helper") != helper:
+        for folder in (".jupyter_cache", ".doctrees", "jupyter_execute"):
+            shutil.rmtree(BUILD / folder, ignore_errors=True)
+        stamp("helper", helper)
+
+
+def _forget_removed_pages() -> None:
+    """Drop executed copies of lessons that are gone, so that they no longer count as checked."""
+    for notebook in EXECUTED.rglob("*.ipynb"):
+        if not (ROOT / notebook.relative_to(EXECUTED)).with_suffix(".md").exists():
+            notebook.unlink()
+
+
+def _build_lines() -> Iterator[tuple[str, int | None]]:
+    """Run jupyter-book; give its output line by line, at the end the exit status."""
+    command = [sys.executable, "-m", "jupyter_book", "build", str(ROOT), "-W", "-n", "--keep-going"]
+    process = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=tool_environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        errors="replace",
+    )
+    assert process.stdout is not None
+    with LOG.open("w", encoding="utf-8") as log:
+        for line in process.stdout:
+            plain = _COLOUR.sub("", line.rstrip("\n")).replace(f"{ROOT}/", "")
+            log.write(plain + "\n")
+            yield plain, None
+    yield "", process.wait()
+
+
+def _complaints(lines: list[str]) -> list[str]:
+    """The warnings, errors and tracebacks among the output's lines, in order."""
+    kept, inside = [], False
+    for line in lines:
+        if (
+            re.search(r"(WARNING|ERROR|CRITICAL|SEVERE):|Error:|^Traceback|exception", line)
+            and "IPKernelApp" not in line
+        ):
+            inside = True
+        elif re.match(
+            r"(reading sources|writing output|looking for|build finished|preparing|copying|=+$|\S+\.md: )", line
+        ):
+            inside = False
+        if inside:
+            kept.append(line)
+    return kept
+
+
+def build(console: Console) -> None:
+    """Build what has changed.
+
+    Raises:
+        BookError: a page has a warning, a cell failed, or a published value is not checked by any lesson.
+    """
+    whole, helper = fingerprint(BOOK), fingerprint(HELPER)
+    if stamped("book") == whole and (HTML / "index.html").exists():
+        console.print("The book is up to date.")
+        return
+    unstamp("book")
+    BUILD.mkdir(exist_ok=True)
+    _forget_stale_outputs(helper)
+    _forget_removed_pages()
+    lines, status = _run_with_progress(console)
+    if status != 0:
+        # Sphinx reports a warning only while it reads a page: without its records the next run reports it again.
+        shutil.rmtree(BUILD / ".doctrees", ignore_errors=True)
+        complaints = _complaints(lines) or lines[-15:]
+        raise BookError("\n".join(["The book was not built (full log: _build/book.log):", *complaints]))
+    missing = [ident for ident, pages in coverage(EXECUTED).items() if not pages]
+    if missing:
+        raise BookError(
+            f"No executed lesson cell has checked {len(missing)} published values: {', '.join(missing)}; "
+            "add `check(id, value)` to the lesson that computes each."
+        )
+    stamp("book", whole)
+
+
+def _run_with_progress(console: Console) -> tuple[list[str], int]:
+    """Run the build with a bar over pages; where output is no terminal, one line for every tenth of the way."""
+    lines: list[str] = []
+    status = 1
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        task = progress.add_task("Reading and executing lessons", total=100)
+        shown = -1
+        for line, code in _build_lines():
+            lines.append(line)
+            if code is not None:
+                status = code
+            share = re.match(r"(reading sources|writing output)\.\.\. \[\s*(\d+)%\] (.*)", line)
+            if share is None:
+                continue
+            stage, percent, page = share.group(1), int(share.group(2)), share.group(3)
+            what = "Executing lessons" if stage == "reading sources" else "Writing pages"
+            progress.update(task, completed=percent, description=what)
+            tenth = (stage == "writing output") * 10 + percent // 10
+            if not console.is_terminal and tenth > shown:
+                console.print(f"{what}: {percent} % ({page})", highlight=False)
+                shown = tenth
+    return lines, status
+
+
+def main() -> int:
+    """Build the book; exit status 1 and the reasons where it could not be built."""
+    console = Console(stderr=True, highlight=False)
+    try:
+        build(console)
+    except (BookError, CourseFilesError) as error:
+        console.print(f"error: {error}", markup=False, style="red" if console.is_terminal else None)
+        return 1
+    console.print(f"The book is in {(HTML / 'index.html').relative_to(ROOT)}; `make serve` serves it.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,28 @@
+"""Look at a port before a server is started on it."""
+
+import socket
+
+__all__ = ["PortInUseError", "require_free"]
+
+
+class PortInUseError(Exception):
+    """A port that something else listens on; the message names a free one."""
+
+
+def _free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def require_free(port: int, command: str) -> None:
+    """Raise PortInUseError, with a command that would work, unless the port can be listened on."""
+    if _free(port):
+        return
+    other = next((p for p in range(port + 1, min(port + 100, 65_536)) if _free(p)), None)
+    advice = f"run `{command} PORT={other}`" if other else f"run `{command} PORT=...` with another port"
+    raise PortInUseError(f"port {port} is in use on this machine; stop what listens there, or {advice}.")
