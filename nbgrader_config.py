@@ -6,7 +6,8 @@ c = get_config()  # noqa: F821 - traitlets provides it
 
 root = Path(__file__).resolve().parent
 var = root / "grader" / "var"
-var.mkdir(parents=True, exist_ok=True)
+exchange = var / "exchange"
+exchange.mkdir(parents=True, exist_ok=True)
 
 c.CourseDirectory.course_id = "ffn"
 c.CourseDirectory.root = str(root)
@@ -17,6 +18,7 @@ c.CourseDirectory.submitted_directory = "grader/var/submitted"
 c.CourseDirectory.autograded_directory = "grader/var/autograded"
 c.CourseDirectory.feedback_directory = "grader/var/feedback"
 c.CourseDirectory.db_url = f"sqlite:///{var / 'gradebook.db'}"
+c.Exchange.root = str(exchange)
 c.NbGrader.logfile = str(var / "nbgrader.log")
 
 # A learner who loops for ever loses that cell, not the batch.

@@ -233,9 +233,9 @@ def shapes(stages: Sequence[Stage | str], *, alt: str, name: str, width: float =
         axes.text(x + w / 2, -tallest / 2 - 0.25, size, ha="center", va="top", fontsize=10)
         x += max(w, 0.9) + gap
     axes.set_xlim(-0.6, x)
-    axes.set_ylim(-tallest / 2 - 0.9, tallest / 2 + 0.9)
+    axes.set_ylim(-tallest / 2 - 0.75, tallest / 2 + 0.75)
     axes.set_aspect("equal")
-    figure.set_size_inches(width, width * (tallest + 1.8) / (x + 0.6))
+    figure.set_size_inches(width, width * (tallest + 1.5) / (x + 0.6))
     return drawing(figure, alt, name)
 
 

@@ -111,6 +111,7 @@ def demo(course_of: Callable[[], Course], unit: str, seed: int) -> None:
     release_unit(course, unit)
     learners = write_submissions(course, invented, seed)
     stock.set_due(course, unit, invented.due)
+    stock.name_learners(course, learners)
     _grade(course, unit, learners, force=True)
     _ERR.print("Writing feedback and scores")
     stock.feedback(course, unit)

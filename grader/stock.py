@@ -1,6 +1,6 @@
 """Grade with nbgrader's own autograder, and write its HTML feedback and CSV."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,7 +8,7 @@ from datetime import datetime
 from grader.course import Course
 from grader.exceptions import NbgraderFailedError
 
-__all__ = ["Failure", "autograde", "export_csv", "feedback", "set_due"]
+__all__ = ["Failure", "autograde", "export_csv", "feedback", "name_learners", "set_due"]
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,16 @@ def set_due(course: Course, unit: str, due: datetime) -> None:
 
     with Gradebook(course.config().CourseDirectory.db_url) as gradebook:
         gradebook.update_or_create_assignment(unit, duedate=due.replace(tzinfo=None))
+
+
+def name_learners(course: Course, learners: Iterable[str]) -> None:
+    """Record learners in the gradebook, an invented id such as learner-01 as the name "Learner 01"."""
+    from nbgrader.api import Gradebook
+
+    with Gradebook(course.config().CourseDirectory.db_url) as gradebook:
+        for learner in learners:
+            first, _, last = learner.partition("-")
+            gradebook.update_or_create_student(learner, first_name=first.capitalize(), last_name=last)
 
 
 def autograde(

@@ -57,7 +57,9 @@ def _forget_removed_pages() -> None:
 
 def _build_lines() -> Iterator[tuple[str, int | None]]:
     """Run jupyter-book; give its output line by line, at the end the exit status."""
-    command = [sys.executable, "-m", "jupyter_book", "build", str(ROOT), "-W", "-n", "--keep-going"]
+    # The package has no __main__.
+    entry = "from jupyter_book.cli.main import main; main()"
+    command = [sys.executable, "-c", entry, "build", str(ROOT), "-W", "-n", "--keep-going"]
     process = subprocess.Popen(
         command,
         cwd=ROOT,
@@ -155,7 +157,8 @@ def main() -> int:
     try:
         build(console)
     except (BookError, CourseFilesError) as error:
-        console.print(f"error: {error}", markup=False, style="red" if console.is_terminal else None)
+        style = "red" if console.is_terminal else None
+        console.print(f"error: {error}", markup=False, style=style, soft_wrap=True)
         return 1
     console.print(f"The book is in {(HTML / 'index.html').relative_to(ROOT)}; `make serve` serves it.")
     return 0

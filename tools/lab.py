@@ -8,6 +8,7 @@ new version is laid beside it under a name of its own.
 
 import argparse
 import filecmp
+import os
 import shutil
 import subprocess
 import sys
@@ -62,11 +63,14 @@ def main() -> int:
     if not options.formgrader:
         for name in copy_exercises(ROOT / "exercises", WORK):
             sys.stderr.write(f"  {name} is yours to work in\n")
-    command = [sys.executable, "-m", "jupyterlab", f"--port={options.port}", "--port-retries=0"]
+    app = "jupyter_server" if options.formgrader else "jupyterlab"
+    command = [sys.executable, "-m", app, f"--port={options.port}", "--port-retries=0"]
     command += [f"--ServerApp.root_dir={folder}", f"--ServerApp.default_url={url}", "--log-level=WARN"]
     command += ["--no-browser"] if options.no_browser else []
+    command += ["--allow-root"] if os.geteuid() == 0 else []
     # Nothing looks for news or newer versions on other hosts.
-    command += ["--LabApp.news_url=", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
+    quiet = ["--LabApp.news_url=", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
+    command += [] if options.formgrader else quiet
     sys.stderr.write("Starting; the address with its token follows (Ctrl-C stops the server).\n")
     try:
         return subprocess.run(command, cwd=folder, env=tool_environment(), check=False).returncode
