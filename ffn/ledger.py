@@ -48,9 +48,10 @@ def gated_parameters(d_model: int, d_ff: int) -> int:
 
 
 def gated_width_at_parity(d_ff: int, *, multiple_of: int = 1) -> int:
-    """Width of a gated block with about the parameters of a plain one: two thirds of d_ff, rounded up.
+    """Width of a gated block with about the parameters of a plain one: two thirds of d_ff, as a whole number.
 
-    ``multiple_of`` rounds up to a multiple, as LLaMA does with 256 (4 * 4096 gives 11008).
+    The fraction is dropped, then ``multiple_of`` rounds up to a multiple, as LLaMA does with 256 (4 * 4096 gives
+    11008).
     Source: Shazeer (2020), section 3; Touvron et al. (2023).
     """
     _require_positive(d_ff=d_ff)

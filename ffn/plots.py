@@ -15,7 +15,9 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.legend import Legend
 from matplotlib.patches import Rectangle
+from matplotlib.text import Text
 
 from ffn.activations import ACTIVATIONS
 from ffn.arrays import FloatArray
@@ -123,12 +125,23 @@ def drawing(figure: Figure, alt: str, name: str) -> Drawing:
     """
     if not alt.strip():
         raise ValueError(f"the figure {name} has no alternative text; say what a reader sees in it.")
+    _style_late_text(figure)
     stream = io.StringIO()
     with mpl.rc_context({**_STYLE, "svg.hashsalt": name}):
         figure.savefig(
             stream, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
         )
     return Drawing(svg=_follow_theme(stream.getvalue(), alt, name), alt=alt)
+
+
+def _style_late_text(figure: Figure) -> None:
+    """Give text and legends that were drawn after ``canvas`` returned the course's ink and no frame."""
+    for text in figure.findobj(Text):
+        if isinstance(text, Text) and text.get_color() == "black":
+            text.set_color(_INK)
+    for legend in figure.findobj(Legend):
+        if isinstance(legend, Legend):
+            legend.set_frame_on(False)
 
 
 def _follow_theme(svg: str, alt: str, name: str) -> str:
@@ -230,7 +243,7 @@ def shapes(stages: Sequence[Stage | str], *, alt: str, name: str, width: float =
         axes.add_patch(Rectangle((x, -h / 2), w, h, fill=False, edgecolor=tint, linewidth=1.6))
         axes.text(x + w / 2, tallest / 2 + 0.25, stage.symbol, ha="center", va="bottom", color=tint, fontsize=13)
         size = f"{stage.rows} × {stage.columns}"
-        axes.text(x + w / 2, -tallest / 2 - 0.25, size, ha="center", va="top", fontsize=10)
+        axes.text(x + w / 2, -tallest / 2 - 0.25, size, ha="center", va="top", fontsize=11)
         x += max(w, 0.9) + gap
     axes.set_xlim(-0.6, x)
     axes.set_ylim(-tallest / 2 - 0.75, tallest / 2 + 0.75)

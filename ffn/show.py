@@ -50,7 +50,8 @@ def glue(name: str, value: Any, digits: int = 6) -> None:
     """
     ipython = running_notebook()
     if ipython is not None:
-        data = {f"{_GLUE_PREFIX}text/plain": number(value, digits)}
+        # The role evaluates what it is given; in quotes, 4,718,592 stays text and does not become a tuple.
+        data = {f"{_GLUE_PREFIX}text/plain": repr(number(value, digits))}
         metadata = {"scrapbook": {"name": name, "mime_prefix": _GLUE_PREFIX}}
         ipython.display.display(data, raw=True, metadata=metadata)
 

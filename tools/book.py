@@ -55,6 +55,27 @@ def _forget_removed_pages() -> None:
             notebook.unlink()
 
 
+def fill_executed() -> None:
+    """Put the cached outputs into the executed copies of the lessons.
+
+    Where a lesson's outputs come from the cache, jupyter-book leaves its copy without them.
+    """
+    import nbformat
+    from jupyter_cache import get_cache
+
+    cache = get_cache(str(BUILD / ".jupyter_cache"))
+    for path in sorted(EXECUTED.rglob("*.ipynb")):
+        notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
+        try:
+            _, merged = cache.merge_match_into_notebook(notebook)
+        except KeyError:
+            continue
+        if merged != notebook:
+            draft = path.with_suffix(".ipynb.new")
+            nbformat.write(merged, draft)  # type: ignore[no-untyped-call]
+            draft.replace(path)
+
+
 def _build_lines() -> Iterator[tuple[str, int | None]]:
     """Run jupyter-book; give its output line by line, at the end the exit status."""
     # The package has no __main__.
@@ -112,11 +133,15 @@ def build(console: Console) -> None:
     _forget_stale_outputs(helper)
     _forget_removed_pages()
     lines, status = _run_with_progress(console)
+    if status != 0 and any("ConnectionRefusedError" in line for line in lines):
+        console.print("The formula renderer did not answer in time; trying once more.")
+        lines, status = _run_with_progress(console)
     if status != 0:
         # Sphinx reports a warning only while it reads a page: without its records the next run reports it again.
         shutil.rmtree(BUILD / ".doctrees", ignore_errors=True)
         complaints = _complaints(lines) or lines[-15:]
         raise BookError("\n".join(["The book was not built (full log: _build/book.log):", *complaints]))
+    fill_executed()
     missing = [ident for ident, pages in coverage(EXECUTED).items() if not pages]
     if missing:
         raise BookError(

@@ -43,6 +43,11 @@ def recorded() -> Optional[Dict[str, str]]:
     return record if isinstance(record, dict) and {"python", "place"} <= set(record) else None
 
 
+def write_record(record: Dict[str, str]) -> None:
+    """Record what the environment was made from."""
+    RECORD.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+
+
 def venv_python() -> Path:
     """The environment's interpreter."""
     return VENV / "bin" / "python"
@@ -110,12 +115,13 @@ def make_environment() -> None:
     elif before is not None and before["python"] != sys.version.split()[0]:
         sys.stderr.write("  .venv is of Python {}; making it anew\n".format(before["python"]))
         shutil.rmtree(str(VENV))
-    RECORD.unlink() if RECORD.exists() else None
     if not VENV.exists():
         VENV.mkdir()
         run(
             "making .venv", [sys.executable, "-m", "venv", str(VENV)], "The virtual environment could not be made."
         )
+    # Without sources the record says that packages are missing: a run that stops here is gone on with.
+    write_record(dict(wanted_record(), sources=""))
     pip = [
         str(venv_python()),
         "-m",
@@ -161,12 +167,13 @@ def main() -> int:
             return 0
         sys.stderr.write(f"Setting up .venv with Python {sys.version.split()[0]}\n")
         make_environment()
-        RECORD.write_text(json.dumps(wanted_record(), indent=2) + "\n", encoding="utf-8")
+        write_record(wanted_record())
     except SetupError as error:
         sys.stderr.write(f"error: {error}\n")
         return 1
     except OSError as error:
-        sys.stderr.write(f"error: {error.filename}: {error.strerror}; free it and run the command again.\n")
+        what = f"{error.filename or VENV}: {error.strerror or error}"
+        sys.stderr.write(f"error: {what}; free it and run the command again.\n")
         return 1
     return 0
 
