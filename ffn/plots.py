@@ -137,7 +137,7 @@ def drawing(figure: Figure, alt: str, name: str) -> Drawing:
 def _style_late_text(figure: Figure) -> None:
     """Give text and legends that were drawn after ``canvas`` returned the course's ink and no frame."""
     for text in figure.findobj(Text):
-        if isinstance(text, Text) and text.get_color() == "black":
+        if isinstance(text, Text) and str(text.get_color()) == "black":
             text.set_color(_INK)
     for legend in figure.findobj(Legend):
         if isinstance(legend, Legend):

@@ -115,6 +115,9 @@ def _complaints(lines: list[str]) -> list[str]:
             inside = False
         if inside:
             kept.append(line)
+    if any("[mystnb.exec]" in line for line in kept):
+        # A cell that failed kept no values for the prose: that is a consequence, not a fault of its own.
+        kept = [line for line in kept if "[mystnb.glue]" not in line]
     return kept
 
 
