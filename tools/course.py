@@ -87,7 +87,7 @@ def main() -> int:
         if not options.summary:
             build_all(console)
         if not options.quiet:
-            summarize(Console(highlight=False))
+            summarize(Console(highlight=False, soft_wrap=True))
     except (book.BookError, CourseFilesError, StepError) as error:
         console.print(f"error: {error}", markup=False)
         return 1

@@ -25,6 +25,7 @@ from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import ExtensionMetadata
+from sphinxcontrib import katex
 
 
 class asked(nodes.General, nodes.Element):  # noqa: N801 - docutils names node classes so
@@ -188,7 +189,7 @@ def pass_through(self, node):  # type: ignore[no-untyped-def]
 
 
 def drop_thebe(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object) -> None:
-    """Take out what jupyter-book adds for thebe: it would load scripts from another host, and declares a name twice."""
+    """Take out what jupyter-book adds for thebe: it loads scripts from another host, and declares a name twice."""
     context["script_files"] = [
         script
         for script in context["script_files"]
@@ -198,6 +199,8 @@ def drop_thebe(app: Sphinx, page: str, template: str, context: dict[str, Any], d
 
 def setup(app: Sphinx) -> ExtensionMetadata:
     """Register the directives."""
+    # On a busy machine the formula renderer takes longer to start than its five seconds.
+    katex.STARTUP_TIMEOUT = 60.0
     for node, visit, depart in (
         (asked, visit_asked, depart_asked),
         (asked_title, visit_title, depart_title),

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
+from torch.nn import functional
 
 TARGET = Path(__file__).with_name("torch_vectors.npz")
 
@@ -28,10 +28,10 @@ LEADING = (2, 3)  # (batch, sequence)
 EPSILON = 1e-5
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": F.relu,
-    "gelu": lambda z: F.gelu(z, approximate="none"),
-    "gelu_tanh": lambda z: F.gelu(z, approximate="tanh"),
-    "silu": F.silu,
+    "relu": functional.relu,
+    "gelu": lambda z: functional.gelu(z, approximate="none"),
+    "gelu_tanh": lambda z: functional.gelu(z, approximate="tanh"),
+    "silu": functional.silu,
     "sigmoid": torch.sigmoid,
     "tanh": torch.tanh,
     "identity": lambda z: z,
@@ -67,10 +67,10 @@ def norm_vectors(generator: torch.Generator) -> dict[str, Tensor]:
         "norm_gain": gain,
         "norm_bias": bias,
         "norm_epsilon": torch.tensor(EPSILON, dtype=torch.float64),
-        "layer_norm": F.layer_norm(x, width, eps=EPSILON),
-        "layer_norm_learned": F.layer_norm(x, width, gain, bias, eps=EPSILON),
-        "rms_norm": F.rms_norm(x, width, eps=EPSILON),
-        "rms_norm_learned": F.rms_norm(x, width, gain, eps=EPSILON),
+        "layer_norm": functional.layer_norm(x, width, eps=EPSILON),
+        "layer_norm_learned": functional.layer_norm(x, width, gain, bias, eps=EPSILON),
+        "rms_norm": functional.rms_norm(x, width, eps=EPSILON),
+        "rms_norm_learned": functional.rms_norm(x, width, gain, eps=EPSILON),
     }
 
 
