@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 from tools.places import ROOT, tool_environment
-from tools.ports import PortInUseError, require_free
+from tools.ports import PortInUseError, port_number, require_free
 
 WORK = ROOT / "work"
 _RELEASED = ".released"
@@ -33,25 +33,29 @@ def copy_exercises(exercises: Path, work: Path) -> list[str]:
         if ".ipynb_checkpoints" in name.parts:
             continue
         own, released = work / name, work / _RELEASED / name
-        changed = not released.exists() or not filecmp.cmp(source, released, shallow=False)
-        if not own.exists():
-            target = own
-        elif changed and released.exists():
-            target = own.with_stem(f"{own.stem}-new-version")
-        else:
+        known = released.exists()
+        if own.exists() and known and filecmp.cmp(source, released, shallow=False):
             continue
-        for place in (target, released):
+        # A file of the learner's own, brought along, stays; from now on later releases are told from it.
+        target = own if not own.exists() else _new_version(own) if known else None
+        for place in filter(None, (target, released)):
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, place)
-        said.append(f"work/{target.relative_to(work).as_posix()}")
+        said += [f"work/{target.relative_to(work).as_posix()}"] if target else []
     return said
+
+
+def _new_version(own: Path) -> Path:
+    """A name beside the learner's copy that is not taken yet."""
+    stems = (f"{own.stem}-new-version{n}" for n in ("", *map("-{}".format, range(2, 1000))))
+    return next(path for path in map(own.with_stem, stems) if not path.exists())
 
 
 def main() -> int:
     """Start the server in the foreground; exit status 1 where a port is taken or nothing is there to open."""
     parser = argparse.ArgumentParser(prog="make lab", description="Open JupyterLab, or nbgrader's formgrader.")
     parser.add_argument("--formgrader", action="store_true", help="open the formgrader on the course")
-    parser.add_argument("--port", type=int, default=8000)
+    parser.add_argument("--port", type=port_number, default=8000)
     parser.add_argument("--no-browser", action="store_true", help="print the address, open nothing")
     options = parser.parse_args()
     try:

@@ -2,11 +2,19 @@
 
 import socket
 
-__all__ = ["PortInUseError", "require_free"]
+__all__ = ["PortInUseError", "port_number", "require_free"]
 
 
 class PortInUseError(Exception):
     """A port that something else listens on; the message names a free one."""
+
+
+def port_number(text: str) -> int:
+    """A port as the command line gives it; ValueError, which argparse reports, where it is none."""
+    port = int(text)
+    if not 0 < port < 65_536:
+        raise ValueError
+    return port
 
 
 def _free(port: int) -> bool:

@@ -9,7 +9,7 @@ import http.server
 import sys
 
 from tools.places import HTML
-from tools.ports import PortInUseError, require_free
+from tools.ports import PortInUseError, port_number, require_free
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
@@ -30,7 +30,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 def main() -> int:
     """Serve until interrupted; exit status 1 where the book is not built or the port is taken."""
     parser = argparse.ArgumentParser(prog="make serve", description="Serve the built book on this machine.")
-    parser.add_argument("--port", type=int, default=8000)
+    parser.add_argument("--port", type=port_number, default=8000)
     port = parser.parse_args().port
     if not (HTML / "index.html").exists():
         sys.stderr.write("error: the book is not built yet; run `make book` first.\n")
