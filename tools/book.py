@@ -17,6 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from ffn.exceptions import CourseFilesError
 from ffn.published import coverage
+from tools.notebooks import citations, plain_notebook
 from tools.places import (
     BOOK,
     BUILD,
@@ -32,6 +33,7 @@ from tools.places import (
 )
 
 LOG = BUILD / "book.log"
+DOWNLOADS = HTML / "notebooks"
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _SOURCE_LINE = re.compile(r"^\s*\d+ (added|changed|removed)")
 
@@ -74,6 +76,19 @@ def fill_executed() -> None:
             draft = path.with_suffix(".ipynb.new")
             nbformat.write(merged, draft)  # type: ignore[no-untyped-call]
             draft.replace(path)
+
+
+def write_downloads() -> None:
+    """Lay a plain notebook of every executed lesson beside the pages, for readers to download."""
+    import nbformat
+
+    works = citations(ROOT / "book" / "references.bib")
+    shutil.rmtree(DOWNLOADS, ignore_errors=True)
+    for path in sorted(EXECUTED.rglob("*.ipynb")):
+        target = DOWNLOADS / path.relative_to(EXECUTED)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        executed = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
+        nbformat.write(plain_notebook(executed, works), target)  # type: ignore[no-untyped-call]
 
 
 def _build_lines() -> Iterator[tuple[str, int | None]]:
@@ -145,6 +160,7 @@ def build(console: Console) -> None:
         complaints = _complaints(lines) or lines[-15:]
         raise BookError("\n".join(["The book was not built (full log: _build/book.log):", *complaints]))
     fill_executed()
+    write_downloads()
     missing = [ident for ident, pages in coverage(EXECUTED).items() if not pages]
     if missing:
         raise BookError(
