@@ -174,7 +174,8 @@ def identity(z: ArrayLike) -> FloatArray:
 
 def identity_grad(z: ArrayLike) -> FloatArray:
     """Derivative of the identity: 1 everywhere."""
-    return np.ones_like(as_float(z))[()]
+    z = as_float(z)
+    return np.where(np.isnan(z), z, np.ones_like(z))[()]
 
 
 @dataclass(frozen=True)

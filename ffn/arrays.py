@@ -25,6 +25,9 @@ def as_float(values: ArrayLike) -> FloatArray:
     array = np.asarray(values)
     if array.dtype == np.float32:
         return array
+    if array.dtype.kind == "c":
+        # numpy would drop the imaginary part and only warn.
+        raise TypeError("complex numbers were given; expected real ones.")
     return np.asarray(array, dtype=np.float64)
 
 

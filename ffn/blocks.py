@@ -289,7 +289,9 @@ class MixtureOfExperts:
             for place in range(self.top_k):
                 sent = routing.experts[..., place] == number
                 if np.any(sent):
-                    y[sent] += routing.weights[..., place][sent][..., np.newaxis] * expert(x[sent])
+                    part = routing.weights[..., place][sent][..., np.newaxis] * expert(x[sent])
+                    y = y.astype(np.result_type(y, part), copy=False)
+                    y[sent] += part
         return y
 
 

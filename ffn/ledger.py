@@ -55,6 +55,8 @@ def gated_width_at_parity(d_ff: int, *, multiple_of: int = 1) -> int:
     Source: Shazeer (2020), section 3; Touvron et al. (2023).
     """
     _require_positive(d_ff=d_ff)
+    if multiple_of < 1:
+        raise ValueError(f"multiple_of is {multiple_of}; expected 1 or more.")
     two_thirds = 2 * d_ff // 3
     return -(-two_thirds // multiple_of) * multiple_of
 
@@ -78,6 +80,7 @@ def encoder_parameters(
     Embeddings of tokens, positions and two segments with one layer normalization; each layer has attention, a
     plain block and two layer normalizations. Source: Devlin et al. (2018); published id ex6.bert_base_millions.
     """
+    _require_positive(layers=layers, vocabulary=vocabulary, positions=positions)
     norm = 2 * d_model
     embeddings = (vocabulary + positions + 2) * d_model + norm
     layer = attention_parameters(d_model) + plain_parameters(d_model, d_ff) + 2 * norm
@@ -99,6 +102,7 @@ def llama_parameters(
     Bias-free attention and SwiGLU blocks with two RMS normalizations a layer and one at the end; ``tied`` shares
     the input embedding with the output. Source: Touvron et al. (2023).
     """
+    _require_positive(layers=layers, vocabulary=vocabulary)
     layer = attention_parameters(d_model, biases=False, d_kv=d_kv) + gated_parameters(d_model, d_ff) + 2 * d_model
     return (1 if tied else 2) * vocabulary * d_model + layers * layer + d_model
 

@@ -5,6 +5,7 @@
 
 import argparse
 import ast
+import copy
 import difflib
 import functools
 import html
@@ -158,9 +159,9 @@ def published_inputs(name: str) -> Any:
         UnknownPublishedIdError: no example has that name.
     """
     inputs = _ledger()["inputs"]
-    if name not in inputs:
+    if not isinstance(name, str) or name not in inputs:
         raise UnknownPublishedIdError(name, difflib.get_close_matches(str(name), inputs))
-    return inputs[name]
+    return copy.deepcopy(inputs[name])
 
 
 def _evaluate(node: ast.expr, names: Mapping[str, int]) -> int:
@@ -189,26 +190,38 @@ def _require_formula(entry: Published, given: Any) -> str:
     return f"{entry.value} at {len(_FORMULA_POINTS)} pairs of widths"
 
 
+def _as_array(value: Any) -> np.ndarray[Any, Any] | None:
+    """The value as an array, or None where its own conversion fails, with whatever exception."""
+    try:
+        return np.asarray(value)
+    except Exception:
+        return None
+
+
 def _is_number(value: Any) -> bool:
-    return np.ndim(value) == 0 and np.asarray(value).dtype.kind in "iuf"
+    array = _as_array(value)
+    return array is not None and array.ndim == 0 and array.dtype.kind in "iuf"
 
 
 def _brief(given: Any) -> str:
+    array = _as_array(given)
     try:
-        text = number(given) if np.asarray(given).dtype.kind in "iufb" else repr(given)
-    except (ValueError, TypeError):
-        text = repr(given)
+        if array is None or array.dtype.kind not in "iufb":
+            text = repr(given)
+        else:
+            # numpy shortens the text of a large array by itself.
+            text = number(array) if array.size <= 1000 else repr(array)
+    except Exception:
+        # An integer of more than 4300 digits has no text, and an object's own __repr__ may raise anything.
+        text = f"an object of type {type(given).__name__}"
     return text if len(text) <= 200 else f"{text[:200]}…"
 
 
 def _require_value(entry: Published, given: Any) -> str:
     expected = np.asarray(entry.value, dtype=np.float64)
     wanted = number(entry.value) + (f" of shape {expected.shape}" if expected.ndim else "")
-    try:
-        array = np.asarray(given)
-    except ValueError:
-        raise NotReproducedError.value(entry.ident, entry.place, wanted, _brief(given)) from None
-    if array.dtype.kind not in "iuf":
+    array = _as_array(given)
+    if array is None or array.dtype.kind not in "iuf":
         raise NotReproducedError.value(entry.ident, entry.place, wanted, f"{_brief(given)}, which is no number")
     if array.shape != expected.shape:
         shaped = f"{_brief(given)} of shape {array.shape}"
@@ -225,7 +238,7 @@ def _require_value(entry: Published, given: Any) -> str:
 
 def _lookup(ident: str) -> Published:
     entries = published()
-    if ident not in entries:
+    if not isinstance(ident, str) or ident not in entries:
         raise UnknownPublishedIdError(ident, difflib.get_close_matches(str(ident), entries))
     return entries[ident]
 
@@ -283,6 +296,8 @@ def coverage(folder: Path) -> dict[str, list[str]]:
     for notebook in notebooks:
         page = notebook.relative_to(folder).with_suffix("").as_posix()
         for ident in dict.fromkeys(checked_in(notebook)):
+            if ident not in pages:
+                raise CourseFilesError.unreadable(str(notebook), f"it has checked the unknown id {ident!r}")
             pages[ident].append(page)
     return pages
 

@@ -79,8 +79,8 @@ def test_llama_width_is_two_thirds_of_four_times_4096_on_a_multiple_of_256() -> 
     assert ledger.gated_width_at_parity(16_384, multiple_of=256) == 11_008
 
 
-@pytest.mark.parametrize(("d_ff", "width"), [(1, 1), (4, 3), (5, 4), (6, 4), (16_384, 10_923)])
-def test_gated_width_at_parity_is_rounded_up(d_ff: int, width: int) -> None:
+@pytest.mark.parametrize(("d_ff", "width"), [(1, 0), (4, 2), (5, 3), (6, 4), (16_384, 10_922)])
+def test_fraction_of_the_gated_width_at_parity_is_dropped(d_ff: int, width: int) -> None:
     # 2/3 of these is 0.67, 2.67, 3.33, 4 and 10922.67.
     assert ledger.gated_width_at_parity(d_ff) == width
 
