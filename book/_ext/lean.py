@@ -1,0 +1,49 @@
+"""Keep the pages light: without the theme's icon script, which holds every icon there is and weighs 1.5 MB.
+
+book/_templates/layout.html uses the filter; book/_static/icons.css draws the icons that the pages use.
+"""
+
+import re
+import shutil
+from pathlib import Path
+
+from sphinx.application import Sphinx
+from sphinx.util.typing import ExtensionMetadata
+
+_SCRIPT = re.compile(r'<script src="[^"]*fontawesome\.js[^"]*"></script>')
+_UNUSED = (
+    "scripts/fontawesome.js",
+    "scripts/fontawesome.js.map",
+    "scripts/fontawesome.js.LICENSE.txt",
+    "vendor/fontawesome",
+)
+
+
+def without_icon_script(head: str) -> str:
+    """A page's head without the tag that loads the icon script."""
+    return _SCRIPT.sub("", head)
+
+
+def add_filter(app: Sphinx) -> None:
+    """Make the filter known to the page templates."""
+    environment = getattr(getattr(app.builder, "templates", None), "environment", None)
+    if environment is not None:
+        environment.filters["without_icon_script"] = without_icon_script
+
+
+def drop_unused_files(app: Sphinx, error: Exception | None) -> None:
+    """Take the icon script and fonts out of the built site."""
+    for name in _UNUSED:
+        path = Path(app.outdir) / "_static" / name
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def setup(app: Sphinx) -> ExtensionMetadata:
+    """Connect to the builder's start and end."""
+    app.add_css_file("icons.css")
+    app.connect("builder-inited", add_filter)
+    app.connect("build-finished", drop_unused_files)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
