@@ -56,7 +56,7 @@ coverage: venv ## list which published values the executed lessons check
 test: venv lint types ## run everything that must pass: style, types, tests, notebooks, book
 	@$(BIN)/python -m tools.course --quiet
 	@$(BIN)/python -m pytest
-	@$(BIN)/python -m pytest -q --nbval solutions
+	@$(BIN)/python -m pytest -q --nbval solutions _build/html/notebooks -n 2 --dist loadfile
 
 quick: venv lint types ## run the tests that are not marked slow
 	@$(BIN)/python -m pytest -q -m "not slow and not browser"

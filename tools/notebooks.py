@@ -53,7 +53,6 @@ def plain_notebook(executed: Any, works: Mapping[str, tuple[str, str]]) -> Any:
             cell.source = _convert(cell.source, written)
         elif cell.cell_type == "code":
             tags = cell.metadata.get("tags", [])
-            cell.outputs = [output for output in cell.outputs if _GLUE not in output.get("data", {})]
             cell.metadata = {"tags": tags} if tags else {}
             if {"hide-input", "remove-input", "remove-cell"} & set(tags):
                 cell.metadata["jupyter"] = {"source_hidden": True}

@@ -1,5 +1,6 @@
 """requirements.txt: what pip installs, pinned from pyproject.toml."""
 
+import itertools
 import tomllib
 
 import pytest
@@ -16,7 +17,8 @@ LINES = [
 ]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 PINS = {canonicalize_name(pin.name): pin for pin in map(Requirement, (x for x in LINES if not x.startswith("-")))}
-DECLARED = sorted({*PROJECT["dependencies"], *sum(PROJECT["optional-dependencies"].values(), [])})
+EXTRAS = PROJECT["optional-dependencies"].values()
+DECLARED = sorted({*PROJECT["dependencies"], *itertools.chain.from_iterable(EXTRAS)})
 
 
 def test_the_course_itself_is_installed_editable() -> None:

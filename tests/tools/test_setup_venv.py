@@ -1,4 +1,4 @@
-"""tools/setup_venv.py and the Makefile, run as commands; venv and pip are stand-ins that only write down their calls."""
+"""tools/setup_venv.py and the Makefile, run as commands; venv and pip are stand-ins that log their calls."""
 
 import json
 import os
