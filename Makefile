@@ -16,7 +16,7 @@ export MPLCONFIGDIR := $(CURDIR)/$(VENV)/matplotlib
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help course venv book exercises grade summary serve lab formgrader coverage test quick lint types units nbval bench lock clean distclean
+.PHONY: help course venv book exercises grade summary serve lab formgrader coverage test quick lint types bench lock clean distclean
 
 help: ## list the commands
 	@echo "usage: make COMMAND"
