@@ -16,7 +16,7 @@ export MPLCONFIGDIR := $(CURDIR)/$(VENV)/matplotlib
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help course venv book exercises grade summary serve lab formgrader coverage test quick lint types bench lock clean distclean
+.PHONY: help course venv book pdf exercises grade summary serve lab formgrader coverage test quick lint types bench lock clean distclean
 
 help: ## list the commands
 	@echo "usage: make COMMAND"
@@ -40,6 +40,9 @@ grade: venv ## make the demo class, grade it, write feedback and scores
 
 summary: venv ## show what was built and where to open it
 	@$(BIN)/python -m tools.course --summary
+
+pdf: book ## print the whole book into _build/feed-forward-sublayer.pdf (needs Chromium)
+	@$(BIN)/python -m tools.pdf
 
 serve: venv ## serve the built book on this machine (PORT=8000)
 	@$(BIN)/python -m tools.serve --port $(PORT)
