@@ -28,3 +28,9 @@ c.Execute.timeout = 30
 c.Execute.extra_arguments = ["--IPKernelApp.log_level=40"]
 # A test cell that a learner deleted comes back, and is run.
 c.OverwriteCells.add_missing_cells = True
+# Feedback shows neither hidden tests nor the lines of code around the one that failed.
+c.GenerateFeedback.preprocessors = [
+    "nbgrader.preprocessors.GetGrades",
+    "grader.hide_tests.HideTests",
+    "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
+]

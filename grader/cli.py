@@ -132,7 +132,7 @@ def _grade(course: Course, unit: str, learners: list[str], *, force: bool) -> No
 
         failures = stock.autograde(course, unit, learners, force=force, progress=done)
     for failure in failures:
-        _ERR.print(f"{failure.learner}: {failure.reason}", markup=False)
+        _ERR.print(f"{failure.learner}: {failure.reason}", markup=False, soft_wrap=True)
     if failures:
         raise GraderError(f"{len(failures)} of {len(learners)} submissions could not be graded, see above.")
 
@@ -153,7 +153,7 @@ def main() -> None:
     try:
         cli(standalone_mode=True)
     except GraderError as error:
-        _ERR.print(f"error: {error}", markup=False)
+        _ERR.print(f"error: {error}", markup=False, soft_wrap=True)
         sys.exit(1)
 
 

@@ -37,6 +37,11 @@ class Course:
         return self.var / "submitted"
 
     @property
+    def autograded(self) -> Path:
+        """Graded notebooks, laid out like the submissions."""
+        return self.var / "autograded"
+
+    @property
     def feedback(self) -> Path:
         """HTML feedback, laid out like the submissions."""
         return self.var / "feedback"

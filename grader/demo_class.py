@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.course import Course
-from grader.exceptions import DemoInTheWayError, UnknownUnitError
+from grader.exceptions import DemoInTheWayError, NoDemoClassError
 from grader.notebooks import answer_ids, grade_id, read_notebook, write_notebook
 
 __all__ = ["DemoClass", "Learner", "demo_class", "write_submissions"]
@@ -53,13 +53,13 @@ def demo_class(unit: str) -> DemoClass:
     """The demo class of a unit.
 
     Raises:
-        UnknownUnitError: no demo class is written for the unit.
+        NoDemoClassError: no demo class is written for the unit.
     """
     folder = files("grader") / "data"
     source = folder / f"demo_{unit}.toml"
     if not source.is_file():
         known = sorted(p.name.removeprefix("demo_").removesuffix(".toml") for p in folder.iterdir())
-        raise UnknownUnitError(unit, [name for name in known if "." not in name])
+        raise NoDemoClassError(unit, [name for name in known if "." not in name])
     data = tomllib.loads(source.read_text(encoding="utf-8"))
     return DemoClass(
         unit=data["unit"],
@@ -84,7 +84,7 @@ def write_submissions(course: Course, demo: DemoClass, seed: int = 0) -> list[st
     """
     course.require_unit(demo.unit)
     manifest = course.var / _MANIFEST
-    mine = set(json.loads(manifest.read_text(encoding="utf-8"))) if manifest.is_file() else set()
+    mine = _listed(manifest)
     for learner in demo.learners:
         folder = course.submitted / learner.id / demo.unit
         if folder.exists() and f"{learner.id}/{demo.unit}" not in mine:
@@ -92,10 +92,20 @@ def write_submissions(course: Course, demo: DemoClass, seed: int = 0) -> list[st
     chance = random.Random(seed)
     course.var.mkdir(parents=True, exist_ok=True)
     mine.update(f"{learner.id}/{demo.unit}" for learner in demo.learners)
-    manifest.write_text(json.dumps(sorted(mine)) + "\n", encoding="utf-8")
+    draft = manifest.with_suffix(".new")
+    draft.write_text(json.dumps(sorted(mine)) + "\n", encoding="utf-8")
+    draft.replace(manifest)
     for learner in demo.learners:
         _write_one(course, demo, learner, chance)
     return [learner.id for learner in demo.learners]
+
+
+def _listed(manifest: Path) -> set[str]:
+    """The submissions that an earlier demo class wrote; none where their list is missing or unreadable."""
+    try:
+        return set(map(str, json.loads(manifest.read_text(encoding="utf-8"))))
+    except (OSError, ValueError, TypeError):
+        return set()
 
 
 def _write_one(course: Course, demo: DemoClass, learner: Learner, chance: random.Random) -> None:

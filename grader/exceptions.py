@@ -3,6 +3,7 @@
 Each message is one sentence that names the thing and says what to do next.
 """
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -11,7 +12,9 @@ __all__ = [
     "DemoInTheWayError",
     "GraderError",
     "NbgraderFailedError",
+    "NoDemoClassError",
     "NoSubmissionsError",
+    "NotGradedError",
     "UnknownUnitError",
 ]
 
@@ -38,6 +41,20 @@ class UnknownUnitError(GraderError):
         super().__init__(f"there is no unit {unit!r} in solutions/; the units are: {names or 'none yet'}.")
 
 
+class NoDemoClassError(GraderError):
+    """A unit for which no demo class is written."""
+
+    def __init__(self, unit: str, known: Iterable[str]) -> None:
+        super().__init__(f"there is no demo class for the unit {unit!r}; there is one for: {', '.join(known)}.")
+
+
+class NotGradedError(GraderError):
+    """Feedback for a unit of which nothing is graded yet."""
+
+    def __init__(self, unit: str) -> None:
+        super().__init__(f"no submission for {unit!r} is graded yet; run `grader autograde {unit}` first.")
+
+
 class NoSubmissionsError(GraderError):
     """A unit without submissions, or a learner without one."""
 
@@ -52,8 +69,9 @@ class NbgraderFailedError(GraderError):
 
     def __init__(self, step: str, unit: str, log: str) -> None:
         lines = [line.strip() for line in log.splitlines() if line.strip()]
-        errors = [line for line in lines if "ERROR" in line or "Error" in line] or lines
-        reason = errors[-1] if errors else "it gave no reason"
+        raised = [line for line in lines if re.match(r"[\w.]+(Error|Exception): ", line)]
+        errors = raised or [line for line in lines if "ERROR" in line] or lines
+        reason = re.sub(r"^(\[ERROR\] |(\w+\.)+(?=\w+: ))", "", errors[-1]) if errors else "it gave no reason"
         super().__init__(f"nbgrader could not {step} {unit!r}: {reason} (whole log: grader/var/nbgrader.log).")
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from grader.course import Course
-from grader.exceptions import NbgraderFailedError
+from grader.exceptions import NbgraderFailedError, NotGradedError
 
 __all__ = ["Failure", "autograde", "export_csv", "feedback", "name_learners", "set_due"]
 
@@ -65,9 +65,12 @@ def feedback(course: Course, unit: str) -> None:
 
     Raises:
         UnknownUnitError: the course has no such unit.
+        NotGradedError: no submission of the unit is graded.
         NbgraderFailedError: nbgrader could not write it.
     """
     course.require_unit(unit)
+    if not any(course.autograded.glob(f"*/{unit}")):
+        raise NotGradedError(unit)
     with _quiet():
         result = course.nbgrader().generate_feedback(unit, force=True)
     if not result["success"]:

@@ -43,6 +43,7 @@ class CourseCopy:
             and not name.startswith(("JUPYTER", "MAKE", "MFLAGS"))
         }
         outside = self.root.parent / f"{self.root.name}-jupyter"
+        outside.mkdir(exist_ok=True)
         return {
             **own,
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), own.get("PATH", "")]),

@@ -6,17 +6,23 @@ Outputs are cached. A change in ffn/ or its published.toml throws the cache away
 lesson's own code only; a change in one lesson executes that lesson. Warnings are errors.
 """
 
+import contextlib
+import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ffn.exceptions import CourseFilesError
 from ffn.published import coverage
+from tools.contents import pages
 from tools.notebooks import citations, plain_notebook
 from tools.places import (
     BOOK,
@@ -51,9 +57,10 @@ def _forget_stale_outputs(helper: str) -> None:
 
 
 def _forget_removed_pages() -> None:
-    """Drop executed copies of lessons that are gone, so that they no longer count as checked."""
+    """Drop executed copies of lessons that are gone from the contents, so that they no longer count as checked."""
+    listed = {EXECUTED / f"{page}.ipynb" for page in pages()}
     for notebook in EXECUTED.rglob("*.ipynb"):
-        if not (ROOT / notebook.relative_to(EXECUTED)).with_suffix(".md").exists():
+        if notebook not in listed:
             notebook.unlink()
 
 
@@ -105,14 +112,57 @@ def _build_lines() -> Iterator[tuple[str, int | None]]:
         stdin=subprocess.DEVNULL,
         text=True,
         errors="replace",
+        start_new_session=True,
     )
+    # What the builder started (kernels, the formula renderer) may outlive it and would keep the output open.
+    threading.Thread(target=_end_rest, args=(process,), daemon=True).start()
     assert process.stdout is not None
-    with LOG.open("w", encoding="utf-8") as log:
-        for line in process.stdout:
-            plain = _COLOUR.sub("", line.rstrip("\n")).replace(f"{ROOT}/", "")
-            log.write(plain + "\n")
-            yield plain, None
-    yield "", process.wait()
+    try:
+        with LOG.open("w", encoding="utf-8") as log:
+            for line in process.stdout:
+                plain = _COLOUR.sub("", line.rstrip("\n")).replace(f"{ROOT}/", "")
+                log.write(plain + "\n")
+                yield plain, None
+        yield "", process.wait()
+    finally:
+        _end_group(process.pid)
+
+
+def _end_rest(process: subprocess.Popen[str]) -> None:
+    """Wait for the builder, then end what it left running."""
+    process.wait()
+    _end_group(process.pid)
+
+
+def _end_group(leader: int) -> None:
+    """End every process that still runs in a process's group."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(leader, signal.SIGTERM)
+
+
+def _failed_cells(lines: list[str]) -> list[str]:
+    """For each lesson with a cell that failed: its page and line, and the traceback without the builder's frames."""
+    marks = (re.match(r"(?P<page>\S+\.md): .*\[mystnb\.exec\]", line) for line in lines)
+    failed = dict.fromkeys(mark["page"] for mark in marks if mark)
+    found = []
+    for page in failed:
+        report = (HTML / "reports" / page).with_suffix(".err.log")
+        text = _COLOUR.sub("", report.read_text(encoding="utf-8", errors="replace")) if report.exists() else ""
+        parts = re.split(r"^-{18}$", text, maxsplit=2, flags=re.MULTILINE)
+        if len(parts) == 3:
+            source, trace = parts[1].strip("\n"), parts[2].strip()
+            line = _line_of(ROOT / page, source, trace)
+            found.append(f"{page}:{line}: this line failed.\n{trace}")
+    return [text.replace(f"{ROOT}/", "") for text in found]
+
+
+def _line_of(page: Path, source: str, trace: str) -> int:
+    """The line of a lesson at which a cell failed; the cell's first line where the traceback does not tell."""
+    text = page.read_text(encoding="utf-8")
+    start = text.find(source)
+    first = text.count("\n", 0, start) + 1 if start >= 0 else 1
+    within = re.search(r"Cell In\[\d+\], line (\d+)", trace)
+    return first + int(within.group(1)) - 1 if within and start >= 0 else first
 
 
 def _complaints(lines: list[str]) -> list[str]:
@@ -130,9 +180,12 @@ def _complaints(lines: list[str]) -> list[str]:
             inside = False
         if inside:
             kept.append(line)
-    if any("[mystnb.exec]" in line for line in kept):
-        # A cell that failed kept no values for the prose: that is a consequence, not a fault of its own.
-        kept = [line for line in kept if "[mystnb.glue]" not in line]
+    failed = _failed_cells(lines)
+    if failed:
+        # Missing values in the prose are a consequence of the cell that failed, not a fault of their own.
+        warnings = [line for line in kept if re.match(r"\S+\.md(:\d+)?: WARNING", line)]
+        others = [line for line in warnings if "[mystnb." not in line]
+        return [*failed, *others]
     return kept
 
 

@@ -89,7 +89,7 @@ def main() -> int:
         if not options.quiet:
             summarize(Console(highlight=False, soft_wrap=True))
     except (book.BookError, CourseFilesError, StepError) as error:
-        console.print(f"error: {error}", markup=False)
+        console.print(f"error: {error}", markup=False, soft_wrap=True)
         return 1
     if not options.summary:
         console.print(f"Done in {time.monotonic() - start:.0f} s.")

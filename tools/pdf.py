@@ -13,10 +13,10 @@ from http.server import ThreadingHTTPServer
 from pathlib import PurePosixPath
 from typing import Any
 
-import yaml
 from bs4 import BeautifulSoup
 from bs4.element import Tag
 
+from tools.contents import contents
 from tools.places import BUILD, HTML, ROOT
 from tools.serve import Handler
 
@@ -41,13 +41,6 @@ h1, h2, h3 { break-after: avoid; }
 
 class PdfError(Exception):
     """The PDF was not made; the message says what is missing."""
-
-
-def contents() -> list[tuple[str, list[str]]]:
-    """The parts of the book with their pages, in order; the first part is the front page alone."""
-    toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
-    parts = [(part["caption"], [chapter["file"] for chapter in part["chapters"]]) for part in toc["parts"]]
-    return [("", [toc["root"]]), *parts]
 
 
 def _anchor(page: str, fragment: str = "") -> str:

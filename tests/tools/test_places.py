@@ -1,6 +1,7 @@
 """The fingerprint that tells whether something changed, and the stamps that steps leave."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -162,7 +163,7 @@ def test_an_interrupted_stamp_leaves_the_one_before(root: Path, monkeypatch: pyt
 
 def test_tools_run_with_the_programs_and_the_kernel_of_the_course() -> None:
     environment = places.tool_environment()
-    assert environment["PATH"].split(os.pathsep)[0] == str(places.ROOT / ".venv" / "bin")
+    assert environment["PATH"].split(os.pathsep)[0] == str(Path(sys.prefix) / "bin")
     assert environment["JUPYTER_PREFER_ENV_PATH"] == "1"
 
 
