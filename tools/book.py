@@ -141,7 +141,7 @@ def _end_group(leader: int) -> None:
 
 
 def _failed_cells(lines: list[str]) -> list[str]:
-    """For each lesson with a cell that failed: its page and line, and the traceback without the builder's frames."""
+    """For each lesson with a cell that failed: its page and line, and the cell's own traceback."""
     marks = (re.match(r"(?P<page>\S+\.md): .*\[mystnb\.exec\]", line) for line in lines)
     failed = dict.fromkeys(mark["page"] for mark in marks if mark)
     found = []
