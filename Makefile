@@ -73,6 +73,7 @@ types: venv ## check types of ffn, grader and tools
 
 bench: venv ## compare speeds side by side (bench/)
 	@$(BIN)/python bench/forward.py
+	@$(BIN)/python bench/book.py
 
 lock: venv ## pin requirements.txt anew from pyproject.toml (needs the network)
 	@$(BIN)/python tools/lock.py

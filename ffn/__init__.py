@@ -1,7 +1,8 @@
 """Helper module of the course: activations, blocks, norms, gradients, the ledger and the published values.
 
 Everything that a lesson or an exercise needs every day is importable from here; the rest lives in the modules
-``activations``, ``blocks``, ``gradients``, ``ledger``, ``normal``, ``plots`` and ``published``.
+``activations``, ``blocks``, ``checkpoints``, ``gradients``, ``ledger``, ``normal``, ``norms``, ``plots``,
+``published``, ``show`` and ``training``.
 """
 
 from typing import TYPE_CHECKING

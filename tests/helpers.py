@@ -9,7 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-CODE = ("tools", "ffn", "grader", "nbgrader_config.py", "pyproject.toml", "requirements.txt")
+CODE = (
+    "tools",
+    "ffn",
+    "grader",
+    "nbgrader_config.py",
+    "pyproject.toml",
+    "requirements.txt",
+    "requirements-models.txt",
+)
 UNITS = ("solutions", "exercises")
 
 

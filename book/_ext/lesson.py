@@ -16,16 +16,21 @@ are the answer. Without a list the reader types a forecast::
     :::
 
 The page works without scripts: the answer stands in a disclosure element. Printed, it is question and answer.
+With scripts ``asked.mjs`` makes the choices radio buttons, and remembers the answer under the key that
+``lesson_progress`` gives. Flashcards, explorers and the progress page have a module each beside this one.
 """
 
 from typing import Any
 
 from docutils import nodes
 from docutils.parsers.rst import directives
+from lesson_cards import setup_cards
+from lesson_explorer import setup_explorer
+from lesson_formulas import setup_formulas
+from lesson_progress import record, setup_progress, short_hash
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import ExtensionMetadata
-from sphinxcontrib import katex
 
 
 class asked(nodes.General, nodes.Element):  # noqa: N801 - docutils names node classes so
@@ -72,6 +77,7 @@ class Asked(SphinxDirective):
         if choices is not None:
             node += choices
         node["typed"] = choices is None
+        node["key"] = record(self.env, self.name, self.arguments[0], node)
         node += answer
         if "name" in self.options:
             node["names"].append(nodes.fully_normalize_name(self.options["name"]))
@@ -89,7 +95,8 @@ class Asked(SphinxDirective):
             right, text = _take_mark(item)
             if text is None:
                 raise self.error(f"a choice of this {self.name} must begin with [x] or [ ]")
-            choices += asked_choice("", *[child.deepcopy() for child in text.children], right=right)
+            wording = short_hash(text.rawsource[3:] or text.astext())
+            choices += asked_choice("", *[child.deepcopy() for child in text.children], right=right, ident=wording)
             explanation = item.children[1:]
             if not explanation:
                 raise self.error(f"a choice of this {self.name} has no explanation; add a paragraph below it")
@@ -100,6 +107,8 @@ class Asked(SphinxDirective):
             raise self.error(f"this {self.name} needs exactly one right choice, marked [x]")
         answer += [child for child in body.children if child is not listing]
         answer += notes
+        if len({choice["ident"] for choice in choices.children}) < len(choices.children):
+            raise self.error(f"two choices of this {self.name} are worded alike")
         return choices, answer
 
 
@@ -134,7 +143,8 @@ def visit_asked(self, node):  # type: ignore[no-untyped-def]
     anchors = "".join(f'<span id="{i}"></span>' for i in node["ids"])
     self.body.append(
         f'<section class="ffn-asked ffn-{kind}" id="{ident}" aria-labelledby="{ident}-title" '
-        f'data-typed="{str(node["typed"]).lower()}">{anchors}<p class="ffn-asked-label">{node["label"]}</p>'
+        f'data-kind="{kind}" data-key="{self.attval(node["key"])}" data-typed="{str(node["typed"]).lower()}">'
+        f'{anchors}<p class="ffn-asked-label">{node["label"]}</p>'
     )
 
 
@@ -165,7 +175,8 @@ def depart_choices(self, node):  # type: ignore[no-untyped-def]
 
 def visit_choice(self, node):  # type: ignore[no-untyped-def]
     """Open a choice."""
-    self.body.append(f'<li class="ffn-choice" data-right="{str(node["right"]).lower()}"><span>')
+    right = str(node["right"]).lower()
+    self.body.append(f'<li class="ffn-choice" data-right="{right}" data-choice="{node["ident"]}"><span>')
 
 
 def depart_choice(self, node):  # type: ignore[no-untyped-def]
@@ -199,8 +210,7 @@ def drop_thebe(app: Sphinx, page: str, template: str, context: dict[str, Any], d
 
 def setup(app: Sphinx) -> ExtensionMetadata:
     """Register the directives."""
-    # On a busy machine the formula renderer takes longer to start than its five seconds.
-    katex.STARTUP_TIMEOUT = 60.0
+    setup_formulas()
     for node, visit, depart in (
         (asked, visit_asked, depart_asked),
         (asked_title, visit_title, depart_title),
@@ -213,4 +223,10 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     app.connect("html-page-context", drop_thebe, priority=900)
     app.add_directive("forecast", Forecast)
     app.add_directive("question", Question)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
+    setup_progress(app)
+    setup_cards(app)
+    setup_explorer(app)
+    # Not .js: jupyter-book puts every script of that name on every page, as a classic one.
+    app.add_js_file("course.mjs", type="module")
+    # The number grows when the records in the environment change their form, so that old ones are thrown away.
+    return {"version": "1", "env_version": 1, "parallel_read_safe": True, "parallel_write_safe": True}

@@ -337,8 +337,7 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIn:
     monkeypatch.setattr(places, "STAMPS", build / "stamps")
     monkeypatch.setattr(book, "LOG", build / "book.log")
     monkeypatch.setattr(book, "_build_lines", made.build_lines)
-    for after in ("fill_executed", "write_downloads"):
-        monkeypatch.setattr(book, after, lambda: None)
+    monkeypatch.setattr(book, "finish_notebooks", lambda: None)
     entry = book.coverage.__globals__["published"]()["ex1.relu_A"]
     monkeypatch.setitem(book.coverage.__globals__, "published", lambda: {"ex1.relu_A": entry, "ex1.z_A": entry})
     made.checked.append("ex1.z_A")

@@ -1,6 +1,7 @@
 """requirements.txt: what pip installs, pinned from pyproject.toml."""
 
 import itertools
+import re
 import tomllib
 
 import pytest
@@ -73,3 +74,10 @@ def test_pythons_of_the_declared_span_are_those_of_the_set_up(version: str, supp
 
     assert SpecifierSet(PROJECT["requires-python"]).contains(version) is supported
     assert (OLDEST <= tuple(map(int, version.split(".")))[:2] <= NEWEST) is supported
+
+
+@pytest.mark.parametrize("name", [path.name for path in sorted(ROOT.glob("requirements*.txt"))])
+def test_every_list_of_packages_holds_exact_pins_and_nothing_else(name: str) -> None:
+    lines = [line for line in (ROOT / name).read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    pinned = re.compile(r"-e \.|[a-z0-9-]+==[\w.+!]+( ; .+)?")
+    assert [line for line in lines if not pinned.fullmatch(line)] == []

@@ -36,13 +36,18 @@ esac
     with open(pathlib.Path(sys.argv[-1]).parent / "calls", "a") as calls:
         calls.write("made .venv\\n")
 '''
+# Packages that are installed without what they declare.
+BARE = [path.name for path in sorted(ROOT.glob("requirements-*.txt"))]
 PIP = "-m pip --disable-pip-version-check install --no-input --progress-bar off"
 INSTALLATION = [
     f"{PIP} setuptools==84",
     f"{PIP} --compile --no-build-isolation -r requirements.txt",
+    *[f"{PIP} --no-deps -r {name}" for name in BARE],
     "-m compileall -q ffn grader tools",
     "-c import matplotlib.font_manager",
 ]
+
+INSTALLING = ["setuptools==84", *[f"-r {name}" for name in ("requirements.txt", *BARE)]]
 
 
 class Place:
@@ -55,6 +60,8 @@ class Place:
         (root / "tools").mkdir(parents=True)
         shutil.copyfile(ROOT / "tools" / "setup_venv.py", root / "tools" / "setup_venv.py")
         (root / "requirements.txt").write_text("-e .\nsetuptools==84\n")
+        for name in BARE:
+            (root / name).write_text("setuptools==84\n")
         (root / "pyproject.toml").write_text("[project]\nname = 'tiny'\nversion = '1'\n")
         self.stand_ins = root / "stand-ins"
         self.stand_ins.mkdir()
@@ -188,6 +195,7 @@ def test_every_step_is_announced(place: Place) -> None:
         "making .venv",
         "installing the build tool",
         "installing the pinned packages",
+        *["installing two small trained models" for _ in BARE],
         "compiling the course",
     ]
 
@@ -207,7 +215,7 @@ def test_a_complete_environment_needs_no_network(made: Place) -> None:
     assert made.setup(failing="pip").returncode == 0
 
 
-@pytest.mark.parametrize("name", ["requirements.txt", "pyproject.toml"])
+@pytest.mark.parametrize("name", ["requirements.txt", *BARE, "pyproject.toml"])
 def test_changed_requirements_are_installed_into_the_same_environment(made: Place, name: str) -> None:
     with (made.root / name).open("a") as stream:
         stream.write("# changed\n")
@@ -271,7 +279,7 @@ def test_an_environment_whose_interpreter_no_longer_starts_is_made_anew(made: Pl
 # ----------------------------------------------------------------------------------- steps that fail
 
 
-@pytest.mark.parametrize("step", ["setuptools==84", "-r requirements.txt"])
+@pytest.mark.parametrize("step", INSTALLING)
 def test_a_failing_pip_says_what_to_do_and_does_not_count_as_complete(place: Place, step: str) -> None:
     done = place.setup(failing=step)
     assert done.returncode == 1
@@ -282,7 +290,7 @@ def test_a_failing_pip_says_what_to_do_and_does_not_count_as_complete(place: Pla
     assert not place.counts_as_complete()
 
 
-@pytest.mark.parametrize("step", ["setuptools==84", "-r requirements.txt"])
+@pytest.mark.parametrize("step", INSTALLING)
 def test_after_a_failing_pip_the_next_run_goes_on_from_there(place: Place, step: str) -> None:
     place.setup(failing=step)
     place.calls()
@@ -349,7 +357,8 @@ def test_without_network_an_environment_with_everything_installed_is_completed(r
     import setuptools
 
     packages = Path(setuptools.__file__).parents[1]
-    (real.root / "requirements.txt").write_text(f"-e .\nsetuptools=={setuptools.__version__}\n")
+    for name, lines in {"requirements.txt": "-e .\n", **dict.fromkeys(BARE, "")}.items():
+        (real.root / name).write_text(f"{lines}setuptools=={setuptools.__version__}\n")
     (real.root / "pyproject.toml").write_text(
         "[build-system]\nrequires = ['setuptools']\nbuild-backend = 'setuptools.build_meta'\n"
         "[project]\nname = 'tiny'\nversion = '1'\n[tool.setuptools]\npackages = ['ffn']\n"
