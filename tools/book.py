@@ -24,7 +24,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from ffn.exceptions import CourseFilesError
 from ffn.published import coverage
 from tools.contents import pages
-from tools.notebooks import citations, plain_notebook
+from tools.notebooks import citations, offered, plain_notebook
 from tools.places import (
     BOOK,
     BUILD,
@@ -86,6 +86,9 @@ def finish_notebooks() -> None:
         with contextlib.suppress(KeyError):
             _, notebook = cache.merge_match_into_notebook(notebook)
             _write_whole(notebook, path)
+        if not offered(notebook):
+            target.unlink(missing_ok=True)
+            continue
         target.parent.mkdir(parents=True, exist_ok=True)
         _write_whole(plain_notebook(notebook, works), target)
     for path in set(DOWNLOADS.rglob("*.ipynb")) - set(wanted):

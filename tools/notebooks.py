@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["citations", "plain_markdown", "plain_notebook"]
+__all__ = ["citations", "offered", "plain_markdown", "plain_notebook"]
 
 _GLUE = "application/papermill.record/text/plain"
 _OPEN = re.compile(r"^(?P<fence>:{3,}|`{3,})\{(?P<name>[\w-]+)\}\s*(?P<argument>.*)$")
@@ -39,6 +39,11 @@ def citations(bibliography: Path) -> dict[str, tuple[str, str]]:
         several = len(names) > 2 or names[1:] == ["others"]
         works[key] = (f"{names[0]} et al." if several else " and ".join(names), entry.fields.get("year", ""))
     return works
+
+
+def offered(executed: Any) -> bool:
+    """Whether readers may download a lesson; `download: false` in its front matter says no."""
+    return bool(executed.metadata.get("download", True))
 
 
 def plain_notebook(executed: Any, works: Mapping[str, tuple[str, str]]) -> Any:

@@ -6,7 +6,8 @@ from sphinx.util.typing import ExtensionMetadata
 
 def offer_notebook(app: Sphinx, page: str, template: str, context: dict[str, object], doctree: object) -> None:
     """Give the theme the notebook's place, which it takes relative to the folder of sources."""
-    if app.env.metadata.get(page, {}).get("file_format") == "mystnb":
+    metadata = app.env.metadata.get(page, {})
+    if metadata.get("file_format") == "mystnb" and str(metadata.get("download", True)).lower() == "true":
         context["ipynb_source"] = f"../notebooks/{page}.ipynb"
 
 

@@ -5,7 +5,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from tests.helpers import ROOT
-from tools.notebooks import citations, plain_markdown, plain_notebook
+from tools.notebooks import citations, offered, plain_markdown, plain_notebook
 
 WORKS = {"ba2016": ("Ba et al.", "2016"), "gl2021": ("Glorot and Lund", "2021")}
 GLUED = "application/papermill.record/text/plain"
@@ -147,6 +147,13 @@ def test_the_executed_notebook_is_left_as_it_is() -> None:
     before = nbformat.writes(notebook)
     plain_notebook(notebook, WORKS)
     assert nbformat.writes(notebook) == before
+
+
+def test_a_lesson_is_offered_unless_its_front_matter_says_no() -> None:
+    notebook = executed()
+    assert offered(notebook)
+    notebook.metadata["download"] = False
+    assert not offered(notebook)
 
 
 def test_every_reference_of_the_book_has_authors_and_a_year() -> None:
