@@ -58,11 +58,11 @@ coverage: venv ## list which published values the executed lessons check
 
 test: venv lint types ## run everything that must pass: style, types, tests, notebooks, book
 	@$(BIN)/python -m tools.course --quiet
-	@$(BIN)/python -m pytest
-	@$(BIN)/python -m pytest -q --nbval solutions _build/html/notebooks -n 2 --dist loadfile
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q --nbval solutions _build/html/notebooks -n 2 --dist loadfile
 
 quick: venv lint types ## run the tests that are not marked slow
-	@$(BIN)/python -m pytest -q -m "not slow and not browser"
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "not slow and not browser"
 
 lint: venv ## check style
 	@$(BIN)/ruff check .
