@@ -28,9 +28,23 @@ function choiceControls(section) {
   for (const item of /** @type {NodeListOf<HTMLElement>} */ (list.querySelectorAll(".ffn-choice"))) {
     const input = make("input", { type: "radio", name: section.id, value: item.dataset.choice });
     item.append(make("label", {}, input, ...item.childNodes, make("span", { class: "ffn-mark" })));
+    nameFormula(item);
   }
   title.remove();
   return make("fieldset", {}, legend, list);
+}
+
+/**
+ * Name the radio button of a choice that is a formula and nothing else: what is read of a label is its text, and
+ * not every reader counts a formula as text.
+ * @param {HTMLElement} item
+ */
+function nameFormula(item) {
+  const copy = /** @type {HTMLElement} */ (item.cloneNode(true));
+  for (const part of copy.querySelectorAll(".katex-html, annotation")) part.remove();
+  const spoken = (copy.textContent ?? "").replace(/\s+/g, " ").trim();
+  for (const formula of copy.querySelectorAll(".katex, .ffn-mark")) formula.remove();
+  if (!copy.textContent?.trim()) item.querySelector("input")?.setAttribute("aria-label", spoken);
 }
 
 /**
@@ -94,6 +108,11 @@ class Asked {
   /** @returns {HTMLInputElement[]} */
   inputs() {
     return [...this.form.querySelectorAll("input")];
+  }
+
+  /** @returns {HTMLElement[]} the choices */
+  items() {
+    return [...this.section.querySelectorAll(".ffn-choice")].map((item) => /** @type {HTMLElement} */ (item));
   }
 
   /** What is chosen or typed now, or "". */
@@ -190,13 +209,13 @@ class Asked {
 
   /** Say at each choice what it was, and put the explanation of the chosen one first. @param {string} chosen */
   mark(chosen) {
-    const items = /** @type {HTMLElement[]} */ ([...this.section.querySelectorAll(".ffn-choice")]);
-    items.forEach((item, place) => {
+    this.items().forEach((item, place) => {
       const [right, mine] = [item.dataset.right === "true", item.dataset.choice === chosen];
       item.classList.toggle("ffn-chosen", mine);
       item.classList.toggle("ffn-is-right", right);
       const mark = /** @type {HTMLElement} */ (item.querySelector(".ffn-mark"));
       mark.textContent = this.markText(right, mine);
+      nameFormula(item);
       if (mine) this.explainFirst(place);
     });
   }
@@ -237,9 +256,9 @@ class Asked {
     this.freeze(false);
     this.buttons({ judge: false });
     this.explainInOrder();
-    for (const item of this.section.querySelectorAll(".ffn-choice"))
-      item.classList.remove("ffn-chosen", "ffn-is-right");
+    for (const item of this.items()) item.classList.remove("ffn-chosen", "ffn-is-right");
     for (const mark of this.section.querySelectorAll(".ffn-mark")) mark.textContent = "";
+    for (const item of this.items()) nameFormula(item);
     this.status.textContent = "";
     this.summary.textContent = `Show the answer without ${this.typed ? "typing" : "choosing"}`;
     this.answer.open = false;

@@ -10,6 +10,7 @@ const PARTS = [
   ['[data-explorer="activations"]', () => import("./explorer-activations.mjs")],
   ['[data-explorer="forward"]', () => import("./explorer-forward.mjs")],
   ['[data-explorer="budget"]', () => import("./explorer-budget.mjs")],
+  [".ffn-table, .katex-display, .pst-scrollable-table-container", () => import("./scroll.mjs")],
   // The lists of the sidebar; marked only for a reader who has answered something.
   ["nav.bd-links", () => import("./sidebar.mjs")],
 ];

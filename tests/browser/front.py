@@ -82,13 +82,16 @@ The sum is below zero.
 It makes 0.
 :::
 """,
-    SECOND: """
+    SECOND: r"""
 # Second page
 
 :::{question} How many hidden units are on?
 - [x] Two
 
   The third one is off.
+- [ ] $d_1 d_2$
+
+  That counts the weights.
 - [ ] Three
 
   One of them is below zero.
@@ -206,8 +209,9 @@ class Reader:
 
     def go(self, tab: Page, page: str, setting: str = "") -> Page:
         """Open a page in a tab, with a setting behind the # of its address."""
-        # From the same page with another setting the browser would not load it anew.
-        tab.goto("about:blank")
+        if tab.url != "about:blank":
+            # From the same page with another setting the browser would not load it anew.
+            tab.goto("about:blank")
         tab.goto(f"{self.address}/{page}.html{setting}", wait_until="load")
         if tab.context not in self.without_scripts:
             tab.wait_for_selector("html[data-course=ready]", state="attached")

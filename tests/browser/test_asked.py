@@ -137,6 +137,18 @@ def test_the_choices_are_a_group_that_is_named_by_the_question(reader: Reader) -
     expect(asked(page, 1).get_by_role("status")).to_have_attribute("aria-live", "polite")
 
 
+def test_a_choice_that_is_a_formula_has_a_name_with_its_mark(reader: Reader) -> None:
+    page = reader.open(SECOND)
+    formula = asked(page).get_by_role("radio").nth(1)
+    expect(formula).to_have_accessible_name("d1d2")
+    formula.check()
+    asked(page).get_by_role("button", name="Check").click()
+    expect(formula).to_have_accessible_name("d1d2✗ your choice, not right")
+    assert axe_violations(page) == []
+    asked(page).get_by_role("button", name="Try again").click()
+    expect(formula).to_have_accessible_name("d1d2")
+
+
 # Typing
 
 

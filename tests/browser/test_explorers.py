@@ -23,6 +23,7 @@ from ffn.ledger import (
 )
 from tests.browser.front import (
     EXPLORERS,
+    WIDE,
     Reader,
     axe_violations,
     careless_reader,
@@ -559,6 +560,18 @@ def test_a_phone_shows_no_sideways_scroll(reader: Reader, name: str) -> None:
             next_step(page)
             assert not scrolls_sideways(page)
     assert not scrolls_sideways(page)
+
+
+def test_tables_that_scroll_on_a_phone_can_be_reached_by_keyboard(reader: Reader) -> None:
+    page = reader.open(EXPLORERS["activations"], reader.context(phone=True))
+    boxes = page.locator("article .cell_output .ffn-table")
+    scrolling = [box.evaluate("box => box.scrollWidth > box.clientWidth + 1") for box in boxes.all()]
+    assert any(scrolling)
+    assert [box.get_attribute("tabindex") for box in boxes.all()] == ["0" if s else None for s in scrolling]
+    assert axe_violations(page) == []
+    page.set_viewport_size(WIDE)  # type: ignore[arg-type]
+    for box in boxes.all():
+        expect(box).not_to_have_attribute("tabindex", "0")
 
 
 def test_a_finger_moves_z_on_the_picture(reader: Reader) -> None:
