@@ -426,7 +426,7 @@ def test_a_card_is_due_again_later_each_time_it_was_known(reader: Reader) -> Non
     for _ in range(3):
         rate(page, "I knew it")
     expect(deck(page).get_by_role("status")).to_contain_text("The next is due on 02/01/2030.")
-    page.clock.set_fixed_time("2030-01-02T12:00:01Z")
+    page.clock.set_fixed_time("2030-01-02T18:00:00Z")
     reader.go(page, CARDS)
     for _ in range(3):
         rate(page, "I knew it")
