@@ -4,7 +4,6 @@ book/_templates/layout.html uses the filters; book/_static/icons.css draws the i
 """
 
 import re
-import shutil
 from pathlib import Path
 
 from sphinx.application import Sphinx
@@ -12,12 +11,7 @@ from sphinx.util.typing import ExtensionMetadata
 
 _SCRIPT = re.compile(r'<script src="[^"]*fontawesome\.js[^"]*"></script>')
 _SIDEBAR = re.compile(r'<(div|dialog) id="pst-primary-sidebar"')
-_UNUSED = (
-    "scripts/fontawesome.js",
-    "scripts/fontawesome.js.map",
-    "scripts/fontawesome.js.LICENSE.txt",
-    "vendor/fontawesome",
-)
+_SCRIPTS = ("fontawesome.js", "fontawesome.js.map", "fontawesome.js.LICENSE.txt")
 
 
 def without_icon_script(head: str) -> str:
@@ -38,19 +32,15 @@ def add_filters(app: Sphinx) -> None:
         environment.filters["with_landmarks"] = with_landmarks
 
 
-def drop_unused_files(app: Sphinx, error: Exception | None) -> None:
-    """Take the icon script and fonts out of the built site."""
-    for name in _UNUSED:
-        path = Path(app.outdir) / "_static" / name
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
+def drop_icon_script(app: Sphinx, error: Exception | None) -> None:
+    """Take the icon script out; a browser may ask for the font before icons.css is read, so that stays."""
+    for name in _SCRIPTS:
+        (Path(app.outdir) / "_static" / "scripts" / name).unlink(missing_ok=True)
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:
     """Connect to the builder's start and end."""
     app.add_css_file("icons.css")
     app.connect("builder-inited", add_filters)
-    app.connect("build-finished", drop_unused_files)
+    app.connect("build-finished", drop_icon_script)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
