@@ -210,9 +210,6 @@ def build(console: Console) -> None:
     _forget_stale_outputs(helper)
     _forget_removed_pages()
     lines, status = _run_with_progress(console)
-    if status != 0 and any("ConnectionRefusedError" in line for line in lines):
-        console.print("The formula renderer did not answer in time; trying once more.")
-        lines, status = _run_with_progress(console)
     if status != 0:
         # Sphinx reports a warning only while it reads a page: without its records the next run reports it again.
         shutil.rmtree(BUILD / ".doctrees", ignore_errors=True)
