@@ -1,5 +1,7 @@
 """Where nbgrader finds the course: directories, policies and plug-ins. The logic lives in grader/."""
 
+import os
+import sys
 from pathlib import Path
 
 c = get_config()  # noqa: F821 - traitlets provides it
@@ -8,6 +10,11 @@ root = Path(__file__).resolve().parent
 var = root / "grader" / "var"
 exchange = var / "exchange"
 exchange.mkdir(parents=True, exist_ok=True)
+
+# nbgrader starts `alembic` by its bare name; it stands beside this interpreter, whatever PATH the caller had.
+programs = str(Path(sys.executable).parent)
+if programs not in os.environ.get("PATH", "").split(os.pathsep):
+    os.environ["PATH"] = os.pathsep.join(filter(None, [programs, os.environ.get("PATH")]))
 
 c.CourseDirectory.course_id = "ffn"
 c.CourseDirectory.root = str(root)

@@ -204,3 +204,10 @@ def test_a_faulty_reference_that_was_mended_can_be_released(made: Course) -> Non
     change_reference(made, "    pass", "    ### END SOLUTION")
     change_reference(made, "# Double", "# Double it")
     assert release(made, "double") == ["exercises/double/double.ipynb"]
+
+
+def test_generating_needs_none_of_the_environments_programs_on_the_path(
+    fresh: Course, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    assert "exercises/double/double.ipynb" in release(fresh, "double")
