@@ -16,7 +16,7 @@ export MPLCONFIGDIR := $(CURDIR)/$(VENV)/matplotlib
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help course venv book pdf exercises grade summary serve lab formgrader coverage test quick lint types bench lock clean distclean
+.PHONY: help course venv book pdf exercises grade summary serve lab formgrader coverage test quick lint types audit bench lock clean distclean
 
 help: ## list the commands
 	@echo "usage: make COMMAND"
@@ -71,9 +71,13 @@ lint: venv ## check style
 types: venv ## check types of ffn, grader and tools
 	@$(BIN)/mypy
 
+audit: venv ## put known wrong, right and mutated answers into the exercises and see what the tests say
+	@$(BIN)/python -m tools.audit
+
 bench: venv ## compare speeds side by side (bench/)
 	@$(BIN)/python bench/forward.py
 	@$(BIN)/python bench/book.py
+	@$(BIN)/python -m bench.lighthouse
 
 lock: venv ## pin requirements.txt anew from pyproject.toml (needs the network)
 	@$(BIN)/python tools/lock.py

@@ -73,7 +73,8 @@ class Table:
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         caption = f"<caption>{html.escape(self.caption)}</caption>" if self.caption else ""
-        head = "".join(f'<th scope="col">{html.escape(cell)}</th>' for cell in self.headers)
+        # A header cell without text is announced as an empty header: it is a plain cell.
+        head = "".join(f'<th scope="col">{html.escape(c)}</th>' if c else "<td></td>" for c in self.headers)
         body = "".join(
             f'<tr><th scope="row">{html.escape(row[0])}</th>'
             + "".join(f"<td>{html.escape(cell)}</td>" for cell in row[1:])

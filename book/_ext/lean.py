@@ -19,9 +19,14 @@ def without_icon_script(head: str) -> str:
     return _SCRIPT.sub("", head)
 
 
-def with_landmarks(body: str) -> str:
-    """A page's body with the sidebar as a named region: the theme leaves the book's title outside of landmarks."""
-    return _SIDEBAR.sub(r'\g<0> role="region" aria-label="Book"', body)
+def with_roles(body: str) -> str:
+    """A page's body with what screen readers need.
+
+    The sidebar becomes a named region (the theme leaves the book's title outside of landmarks), and entries of the
+    bibliography become list items (docutils gives them a role that ARIA has withdrawn).
+    """
+    named = _SIDEBAR.sub(r'\g<0> role="region" aria-label="Book"', body)
+    return named.replace('role="doc-biblioentry"', 'role="listitem"')
 
 
 def add_filters(app: Sphinx) -> None:
@@ -29,7 +34,7 @@ def add_filters(app: Sphinx) -> None:
     environment = getattr(getattr(app.builder, "templates", None), "environment", None)
     if environment is not None:
         environment.filters["without_icon_script"] = without_icon_script
-        environment.filters["with_landmarks"] = with_landmarks
+        environment.filters["with_roles"] = with_roles
 
 
 def drop_icon_script(app: Sphinx, error: Exception | None) -> None:

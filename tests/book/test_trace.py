@@ -28,8 +28,6 @@ UNTRACED = {
     "book/references": "bibliography",
     "book/self-test/": "repeats what the lessons treat",
     "book/explorers/": "figures to play with, for what the lessons treat",
-    "book/learning/": "goes beyond the three documents",
-    "book/in-practice/": "goes beyond the three documents",
 }
 
 

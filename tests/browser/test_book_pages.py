@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-import yaml
 from playwright.sync_api import Browser, BrowserContext, Page
 
 from tests.browser.conftest import Seen
+from tests.browser.front import axe_violations
 from tests.helpers import ROOT
+from tools.contents import pages
 from tools.serve import Handler
 
 HTML = ROOT / "_build" / "html"
@@ -41,26 +42,12 @@ LOOK = """() => {
 }"""
 
 
-def pages() -> list[str]:
-    """Names of all pages in _toc.yml, in order."""
-
-    def walk(entry: Any) -> Iterator[str]:
-        if isinstance(entry, dict):
-            yield from (entry[key] for key in ("root", "file") if key in entry)
-            for value in entry.values():
-                yield from walk(value)
-        elif isinstance(entry, list):
-            for value in entry:
-                yield from walk(value)
-
-    return list(walk(yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))))
-
-
 @dataclass(frozen=True)
 class Visit:
     """What was found on a page."""
 
     look: dict[str, Any]
+    violations: list[str]
     seen: Seen
 
 
@@ -103,8 +90,9 @@ def visit(address: str, contexts: dict[str, tuple[BrowserContext, Page]]) -> Cal
         page.goto(f"{address}/{name}.html", wait_until="load")
         page.wait_for_function("document.fonts.status === 'loaded'")
         look = page.evaluate(LOOK)
+        violations = axe_violations(page)
         kept = Seen([*before.elsewhere], [*before.refused], [*before.errors])
-        return Visit(look=look, seen=kept)
+        return Visit(look=look, violations=violations, seen=kept)
 
     return visited
 
@@ -146,6 +134,27 @@ def test_a_page_follows_the_theme_of_the_machine(name: str, theme: str, visit: V
 @everywhere
 def test_every_image_has_alternative_text(name: str, theme: str, visit: Visited) -> None:
     assert visit(name, theme).look["unnamed"] == []
+
+
+@everywhere
+def test_axe_finds_nothing_to_mend(name: str, theme: str, visit: Visited) -> None:
+    assert visit(name, theme).violations == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_weighs_at_most_400_kb_compressed(name: str, address: str, browser: Browser) -> None:
+    """Everything that a first visit transfers: the page, its figures, styles, scripts and fonts."""
+    context = browser.new_context(viewport=NARROW)
+    page = context.new_page()
+    page.goto(f"{address}/{name}.html", wait_until="load")
+    page.wait_for_function("document.fonts.status === 'loaded'")
+    transferred = page.evaluate(
+        "[...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]"
+        ".map(entry => entry.transferSize)"
+    )
+    context.close()
+    assert len(transferred) > 5
+    assert sum(transferred) <= 400_000
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -48,6 +48,11 @@ def test_table_has_header_cells_for_columns_and_rows() -> None:
     assert '<th scope="row">first</th><td>1.7</td>' in markup
 
 
+def test_table_has_no_header_cell_without_text() -> None:
+    markup = table(["", "shape"], [["W1", "2 x 3"]])._repr_mimebundle_()["text/html"]
+    assert '<tr><td></td><th scope="col">shape</th></tr>' in markup
+
+
 def test_table_escapes_what_would_be_markup() -> None:
     markup = table(["a<b"], [["x & y"]], "<i>")._repr_mimebundle_()["text/html"]
     assert "a&lt;b" in markup
