@@ -102,7 +102,12 @@ class ForwardExplorer {
     this.stageList = make("ol", { class: "ffn-stages" });
     this.heading = make("p", { class: "ffn-step", role: "status", "aria-live": "polite" });
     this.why = make("p");
-    this.picture = make("div", { class: "ffn-picture" });
+    this.picture = make("div", {
+      class: "ffn-picture",
+      tabindex: 0,
+      role: "group",
+      "aria-label": "Arrays of this step",
+    });
     this.products = make("div", { class: "ffn-table" });
     this.backButton = button("Back", () => this.go(this.at - 1), "ffn-quiet");
     this.nextButton = button("Next", () => this.go(this.at + 1));
