@@ -16,7 +16,7 @@ export MPLCONFIGDIR := $(CURDIR)/$(VENV)/matplotlib
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help course venv book pdf exercises grade summary serve lab formgrader coverage test quick lint types audit bench lock clean distclean
+.PHONY: help course venv book pdf exercises grade summary serve lab formgrader coverage test quick lint types check audit bench lock clean distclean
 
 help: ## list the commands
 	@echo "usage: make COMMAND"
@@ -70,6 +70,10 @@ lint: venv ## check style
 
 types: venv ## check types of ffn, grader and tools
 	@$(BIN)/mypy
+
+check: venv ## check your own notebook: make check NB=work/UNIT/UNIT.ipynb
+	@test -n "$(NB)" || { echo "error: name the notebook: make check NB=work/UNIT/UNIT.ipynb" >&2; exit 2; }
+	@$(BIN)/grader check "$(NB)"
 
 audit: venv ## put known wrong, right and mutated answers into the exercises and see what the tests say
 	@$(BIN)/python -m tools.audit

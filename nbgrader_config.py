@@ -35,6 +35,16 @@ c.Execute.timeout = 30
 c.Execute.extra_arguments = ["--IPKernelApp.log_level=40"]
 # A test cell that a learner deleted comes back, and is run.
 c.OverwriteCells.add_missing_cells = True
+# An answer that lets the course's own module do the step gets the visible marks at most.
+c.Autograde.autograde_preprocessors = [
+    "nbgrader.preprocessors.Execute",
+    "grader.withhold.Withhold",
+    "nbgrader.preprocessors.IgnorePattern",
+    "nbgrader.preprocessors.LimitOutput",
+    "nbgrader.preprocessors.SaveAutoGrades",
+    "nbgrader.preprocessors.AssignLatePenalties",
+    "nbgrader.preprocessors.CheckCellMetadata",
+]
 # Feedback shows neither hidden tests nor the lines of code around the one that failed.
 c.GenerateFeedback.preprocessors = [
     "nbgrader.preprocessors.GetGrades",

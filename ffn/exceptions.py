@@ -10,8 +10,10 @@ __all__ = [
     "CourseFilesError",
     "NotReproducedError",
     "ShapeError",
+    "StepFailedError",
     "UnknownActivationError",
     "UnknownPublishedIdError",
+    "UnknownStepError",
     "ZeroVarianceError",
 ]
 
@@ -98,3 +100,43 @@ class CheckpointMissingError(RuntimeError):
     def damaged(cls, path: str, kind: str) -> "CheckpointMissingError":
         """Name the file and what it should be."""
         return cls(f"{path} is not a whole {kind} file; install its package again.")
+
+
+class UnknownStepError(LookupError):
+    """A unit, or a step of a unit, whose misconceptions nobody has written."""
+
+    def __init__(self, given: object, known: Iterable[str]) -> None:
+        super().__init__(f"unknown step {given!r}; known are {_alternatives(known)}.")
+
+
+class StepFailedError(AssertionError):
+    """A step of an exercise that is not right yet, with a hint where the mistake is a known one."""
+
+    @classmethod
+    def not_defined(cls, name: str) -> "StepFailedError":
+        """Say that the answer's cell has not run."""
+        return cls(f"{name} is not defined; run the cell with your answer first.")
+
+    @classmethod
+    def not_written(cls, name: str) -> "StepFailedError":
+        """Say that a function is still the stub."""
+        return cls(f"{name} is not written yet; put your code in place of raise NotImplementedError().")
+
+    @classmethod
+    def known(cls, said: str, hint: str, page: str) -> "StepFailedError":
+        """Add to a failure what was done, and where the book treats it (page and anchor)."""
+        place, _, section = page.removeprefix("book/").partition("#")
+        part, _, title = place.rpartition("/")
+        words = [text.replace("-", " ") for text in (title, part, section)]
+        where = f"“{words[0]}” in the part “{words[1]}”, section “{words[2]}”"
+        return cls(f"{said}\nWhat happened: {hint}\nThe book treats it on the page {where}.")
+
+    @classmethod
+    def unknown(cls, line: str, said: str) -> "StepFailedError":
+        """Say what a failed assertion says, and add its line where there is one."""
+        said = said or "An assertion does not hold."
+        return cls(f"{said}\nThe line that failed: {line}" if line else said)
+
+    def _render_traceback_(self) -> list[str]:
+        """What a notebook shows: the message alone, without the way through the test's own code."""
+        return [f"\x1b[31mNot right yet.\x1b[0m {self}"]

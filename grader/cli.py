@@ -8,9 +8,11 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -21,6 +23,9 @@ from grader.exceptions import GraderError
 from grader.release import release as release_unit
 from grader.scores import Score
 from grader.scores import scores as read_scores
+
+if TYPE_CHECKING:
+    from grader.check import Report
 
 __all__ = ["cli", "main"]
 
@@ -101,6 +106,31 @@ def scores(course_of: Callable[[], Course], unit: str, as_json: bool) -> None:
 
 
 @cli.command()
+@click.argument("notebook", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--unit", help="The unit that the notebook belongs to (default: told by its cells).")
+@click.option("--json", "as_json", is_flag=True, help="Write JSON for other programs.")
+@click.pass_obj
+def check(course_of: Callable[[], Course], notebook: Path, unit: str | None, as_json: bool) -> None:
+    """Check your own NOTEBOOK: which published values it reproduces, and what is wrong where it does not.
+
+    Its answers run in a copy of the reference notebook, on this machine as they are: check your own notebooks only.
+    The file is not changed. Exit status 1 where something is not right yet.
+    """
+    from grader.check import check_notebook
+
+    def running() -> None:
+        if not as_json:
+            _ERR.print("Running the answers (a few seconds)")
+
+    report = check_notebook(course_of(), notebook, unit, on_run=running)
+    if as_json:
+        click.echo(json.dumps({"passed": report.passed, **asdict(report)}, indent=2))
+    else:
+        _show_report(report)
+    sys.exit(0 if report.passed else 1)
+
+
+@cli.command()
 @click.argument("unit", default="activations")
 @click.option("--seed", type=int, default=0, show_default=True, help="Draws what the demo class leaves open.")
 @click.pass_obj
@@ -137,6 +167,34 @@ def _grade(course: Course, unit: str, learners: list[str], *, force: bool) -> No
         raise GraderError(f"{len(failures)} of {len(learners)} submissions could not be graded, see above.")
 
 
+def _show_report(report: "Report") -> None:
+    console = Console(highlight=False)
+    table = Table(title=f"Visible tests of the unit {report.unit}", title_justify="left")
+    for heading in ("step", "tests", "published values"):
+        table.add_column(heading)
+    for step in report.steps:
+        wanted = len(step.reproduced) + len(step.missing)
+        values = f"{len(step.reproduced)} of {wanted} reproduced" if wanted else ""
+        table.add_row(step.name, "not yet" if step.message else "passed", values)
+    console.print(table)
+    missing = [ident for step in report.steps for ident in step.missing]
+    if missing:
+        console.print(f"Not reproduced: {', '.join(missing)}", soft_wrap=True)
+    remarks = [f"{step.name}: {said}" for step in report.steps for said in (step.message, step.note) if said]
+    remarks += [
+        f"{step.name}: the answer {flag}; write it from scratch." for step in report.steps for flag in step.flags
+    ]
+    for remark in [*report.elsewhere, *remarks]:
+        console.print(remark, markup=False, soft_wrap=True)
+    if report.passed:
+        console.print("All visible tests pass. Hidden tests run when the exercise is graded.")
+    elif report.left_out:
+        console.print(
+            f"Code cells of your own ({report.left_out}) were left out: put what an answer needs into its cell.",
+            soft_wrap=True,
+        )
+
+
 def _score_table(unit: str, found: list[Score]) -> Table:
     table = Table(title=f"Scores of the unit {unit}", title_justify="left")
     for heading, justify in (("learner", "left"), ("points", "right"), ("of", "right"), ("remark", "left")):
@@ -144,7 +202,10 @@ def _score_table(unit: str, found: list[Score]) -> Table:
     for score in found:
         remarks = [f"{score.hours_late:.0f} h late"] if score.hours_late > 0 else []
         remarks += ["written answer to be graded"] if score.waits_for_person else []
-        table.add_row(score.learner, f"{score.points:g}", f"{score.max_points:g}", ", ".join(remarks))
+        remarks += [f"look at {flag}" for flag in score.flags]
+        table.add_row(
+            escape(score.learner), f"{score.points:g}", f"{score.max_points:g}", escape(", ".join(remarks))
+        )
     return table
 
 

@@ -20,7 +20,7 @@ from grader.course import Course
 from grader.exceptions import DemoInTheWayError, NoDemoClassError
 from grader.notebooks import answer_ids, grade_id, read_notebook, write_notebook
 
-__all__ = ["DemoClass", "Learner", "demo_class", "write_submissions"]
+__all__ = ["DemoClass", "Learner", "demo_class", "demo_learners", "write_submissions"]
 
 _MANIFEST = "demo.json"
 
@@ -98,6 +98,12 @@ def write_submissions(course: Course, demo: DemoClass, seed: int = 0) -> list[st
     for learner in demo.learners:
         _write_one(course, demo, learner, chance)
     return [learner.id for learner in demo.learners]
+
+
+def demo_learners(course: Course, unit: str) -> set[str]:
+    """Ids of the learners whose submissions for a unit the demo class made."""
+    listed = (name.partition("/") for name in _listed(course.var / _MANIFEST))
+    return {learner for learner, _, of in listed if of == unit}
 
 
 def _listed(manifest: Path) -> set[str]:

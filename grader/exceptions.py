@@ -8,14 +8,23 @@ from collections.abc import Iterable
 from pathlib import Path
 
 __all__ = [
+    "BrokenReferenceError",
+    "CellsInUseError",
+    "CheckFailedError",
     "CourseNotFoundError",
     "DemoInTheWayError",
+    "GradebookDiffersError",
+    "GradebookLockedError",
     "GraderError",
+    "InvalidLearnerError",
     "NbgraderFailedError",
     "NoDemoClassError",
+    "NoSandboxError",
     "NoSubmissionsError",
     "NotGradedError",
+    "NotReleasedError",
     "UnknownUnitError",
+    "UnreadableNotebookError",
 ]
 
 
@@ -82,4 +91,83 @@ class DemoInTheWayError(GraderError):
         super().__init__(
             f"{folder} holds a submission of {learner!r} that the demo class did not make; move it away to "
             "make the demo class."
+        )
+
+
+class UnreadableNotebookError(GraderError):
+    """A file that should be a learner's notebook and is not."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"{path.name!r} cannot be checked: {reason}.")
+
+
+class CheckFailedError(GraderError):
+    """A check of a notebook that did not come to an end."""
+
+    def __init__(self, reason: str, advice: str = "run it in JupyterLab to see where it stops") -> None:
+        super().__init__(f"the notebook could not be run to its end: {reason}; {advice}.")
+
+
+class BrokenReferenceError(GraderError):
+    """A reference notebook that cannot be read."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"{path} is no notebook that can be read; bring it back as it was in the course.")
+
+
+class CellsInUseError(GraderError):
+    """A reference notebook whose test cells changed although submissions were graded by the old ones."""
+
+    def __init__(self, unit: str) -> None:
+        super().__init__(
+            f"the test cells of {unit!r} have changed, and the gradebook holds submissions for it; put the cells back "
+            "until the class is graded, or move grader/var/gradebook.db away and grade the class anew."
+        )
+
+
+class NoSandboxError(GraderError):
+    """A machine on which learner code cannot be kept apart from the rest."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(
+            f"learner code cannot be isolated on this machine: {reason}; `grader doctor` says what is missing, and "
+            "--sandbox=none grades without isolation, which is for code that you trust."
+        )
+
+
+class NotReleasedError(GraderError):
+    """A unit that the gradebook does not know yet."""
+
+    def __init__(self, unit: str) -> None:
+        super().__init__(f"the gradebook does not know the unit {unit!r} yet; run `grader release {unit}` first.")
+
+
+class GradebookDiffersError(GraderError):
+    """A unit whose graded cells in the gradebook are not those of the reference notebook."""
+
+    def __init__(self, unit: str, cells: Iterable[str]) -> None:
+        super().__init__(
+            f"the gradebook and solutions/ differ in the graded cells of {unit!r} ({', '.join(cells)}); run "
+            f"`grader release {unit}` first."
+        )
+
+
+class GradebookLockedError(GraderError):
+    """A gradebook that another program keeps locked."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(
+            f"the gradebook was locked by another program for {seconds:g} seconds; close that program and grade again: "
+            "what was graded before is kept."
+        )
+
+
+class InvalidLearnerError(GraderError):
+    """A folder of submissions whose name can be no learner's id."""
+
+    def __init__(self, learner: str) -> None:
+        super().__init__(
+            f"{learner[:80]!a} can be no learner's id: letters, digits, spaces and @ . _ + - ' are allowed, and a "
+            "letter or digit comes first; rename the folder."
         )

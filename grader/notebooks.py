@@ -1,9 +1,27 @@
 """Read and write notebook files, and look at nbgrader's marks on their cells."""
 
+import re
 from pathlib import Path
 from typing import Any
 
-__all__ = ["answer_ids", "grade_id", "read_notebook", "write_notebook"]
+__all__ = [
+    "FLAG_KEY",
+    "answer_ids",
+    "checked_ids",
+    "grade_id",
+    "is_hidden",
+    "read_notebook",
+    "steps",
+    "without_hidden_tests",
+    "write_notebook",
+]
+
+FLAG_KEY = "ffn-flags"
+"""Key in an answer cell's metadata under which a graded notebook keeps what an instructor should look at."""
+
+_HIDDEN = re.compile(
+    r"^[^\n]*BEGIN HIDDEN TESTS.*?(?:^[^\n]*END HIDDEN TESTS[^\n]*\n?|\Z)", re.DOTALL | re.MULTILINE
+)
 
 
 def read_notebook(path: Path) -> Any:
@@ -23,7 +41,7 @@ def write_notebook(notebook: Any, path: Path) -> None:
 
 def grade_id(cell: Any) -> str | None:
     """The id that nbgrader knows a cell by, or None for a cell that it does not."""
-    name = cell["metadata"].get("nbgrader", {}).get("grade_id")
+    name = _marks(cell).get("grade_id")
     return name if isinstance(name, str) else None
 
 
@@ -32,5 +50,44 @@ def answer_ids(notebook: Any) -> list[str]:
     return [cell["metadata"]["nbgrader"]["grade_id"] for cell in notebook["cells"] if _is_answer(cell)]
 
 
+def steps(notebook: Any) -> dict[str, list[str]]:
+    """For each answer cell in code the ids of the test cells that follow it, up to the next answer, in order."""
+    found: dict[str, list[str]] = {}
+    current = ""
+    for cell in notebook["cells"]:
+        name, marks = grade_id(cell), _marks(cell)
+        if name is None or cell["cell_type"] != "code":
+            continue
+        if marks.get("solution"):
+            current = name
+            found[current] = []
+        elif marks.get("grade") and current:
+            found[current].append(name)
+    return found
+
+
+def is_hidden(cell: Any) -> bool:
+    """Whether a cell of a reference notebook holds hidden tests."""
+    return bool(_HIDDEN.search(cell["source"]))
+
+
+def without_hidden_tests(source: str) -> str:
+    """The source of a reference notebook's cell as a learner has it; one without an end mark goes to the end."""
+    return _HIDDEN.sub("", source).rstrip("\n")
+
+
+def checked_ids(outputs: Any) -> list[str]:
+    """Ids of the published values whose lines stand in a cell's outputs, in order, each once."""
+    from ffn.published import CHECK_KEY
+
+    records = [output.get("metadata", {}).get(CHECK_KEY, {}) for output in outputs]
+    return list(dict.fromkeys(str(record["id"]) for record in records if "id" in record))
+
+
+def _marks(cell: Any) -> Any:
+    marks = cell["metadata"].get("nbgrader")
+    return marks if isinstance(marks, dict) else {}
+
+
 def _is_answer(cell: Any) -> bool:
-    return bool(cell["metadata"].get("nbgrader", {}).get("solution"))
+    return bool(_marks(cell).get("solution"))

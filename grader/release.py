@@ -6,7 +6,8 @@ import tempfile
 from pathlib import Path
 
 from grader.course import Course
-from grader.exceptions import NbgraderFailedError
+from grader.demo_class import demo_learners
+from grader.exceptions import CellsInUseError, NbgraderFailedError
 
 __all__ = ["generate", "release"]
 
@@ -30,16 +31,24 @@ def generate(course: Course, unit: str, target: Path) -> None:
 def release(course: Course, unit: str) -> list[str]:
     """Bring exercises/ up to date with a unit's reference notebook, and record the unit in the gradebook.
 
-    Files that did not change are not touched. Returns the names of those that did, relative to the course.
+    Files that did not change are not touched. Returns the names of those that did, relative to the course. nbgrader
+    keeps the scores of a unit by its test cells: where these changed, what it knows of the demo class is forgotten.
 
     Raises:
         UnknownUnitError: the course has no such unit.
+        CellsInUseError: test cells came or went, and learners' submissions are in the gradebook.
         NbgraderFailedError: nbgrader refused the reference notebook; exercises/ is as it was.
     """
     course.require_unit(unit)
     with tempfile.TemporaryDirectory() as scratch:
         fresh = Path(scratch) / unit
-        _generate(course, unit, course.config(), fresh)
+        try:
+            _generate(course, unit, course.config(), fresh)
+        except NbgraderFailedError as error:
+            if "submissions associated" not in str(error):
+                raise
+            _forget_demo_class(course, unit)
+            _generate(course, unit, course.config(), fresh)
         return [
             path.relative_to(course.root).as_posix() for path in _bring_up_to_date(fresh, course.exercises / unit)
         ]
@@ -52,6 +61,16 @@ def _generate(course: Course, unit: str, config: object, target: Path) -> None:
         if not result["success"]:
             raise NbgraderFailedError("release", unit, result.get("log") or result.get("error") or "")
         shutil.copytree(Path(scratch) / unit, target, dirs_exist_ok=True)
+
+
+def _forget_demo_class(course: Course, unit: str) -> None:
+    from nbgrader.api import Gradebook
+
+    with Gradebook(course.config().CourseDirectory.db_url) as gradebook:
+        known = {submission.student.id for submission in gradebook.assignment_submissions(unit)}
+        if known - demo_learners(course, unit):
+            raise CellsInUseError(unit)
+        gradebook.remove_assignment(unit)
 
 
 def _files(folder: Path) -> set[Path]:

@@ -4,13 +4,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from grader.course import Course
+from grader.notebooks import FLAG_KEY, grade_id, read_notebook
 
 __all__ = ["Score", "scores"]
 
 
 @dataclass(frozen=True)
 class Score:
-    """One learner's result for a unit; points, and hours past the due time (0 when in time)."""
+    """One learner's result for a unit; points, and hours past the due time (0 when in time).
+
+    ``flags`` says of steps what an instructor should look at.
+    """
 
     learner: str
     points: float
@@ -19,6 +23,7 @@ class Score:
     max_auto_points: float
     waits_for_person: bool
     hours_late: float
+    flags: tuple[str, ...] = ()
 
 
 def scores(course: Course, unit: str) -> list[Score]:
@@ -49,10 +54,20 @@ def scores(course: Course, unit: str) -> list[Score]:
                 ),
                 waits_for_person=submission.needs_manual_grade,
                 hours_late=submission.total_seconds_late / 3600,
+                flags=_flags(course, unit, submission.student.id),
             )
             for submission in submissions
         ]
     return sorted(found, key=lambda score: score.learner)
+
+
+def _flags(course: Course, unit: str, learner: str) -> tuple[str, ...]:
+    """What the graded notebook says that an instructor should look at."""
+    path = course.autograded / learner / unit / f"{unit}.ipynb"
+    if not path.is_file():
+        return ()
+    cells = read_notebook(path)["cells"]
+    return tuple(f"{grade_id(cell)} {flag}" for cell in cells for flag in cell["metadata"].get(FLAG_KEY, ()))
 
 
 def _by_hand(grade: Any) -> bool:

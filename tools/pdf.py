@@ -159,6 +159,7 @@ def print_book(chromium: str) -> None:
         draft.replace(PDF)
     finally:
         server.shutdown()
+        server.server_close()
         JOINED.unlink(missing_ok=True)
 
 

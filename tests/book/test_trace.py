@@ -25,6 +25,7 @@ UNTRACED = {
     "book/index": "start page",
     "book/how-to": "about the course, not about its subject",
     "book/notation": "lists symbols",
+    "book/exercises": "lists the units",
     "book/references": "bibliography",
     "book/self-test/": "repeats what the lessons treat",
     "book/explorers/": "figures to play with, for what the lessons treat",

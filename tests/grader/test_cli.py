@@ -1,15 +1,17 @@
 """The command `grader`: help, exit status, and one sentence for whatever a person has to mend."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from grader.cli import cli
-from tests.helpers import CourseCopy, copy_of_course, said_once
+from tests.helpers import ROOT, CourseCopy, copy_of_course, said_once
 
-COMMANDS = ["release", "autograde", "feedback", "export", "scores", "demo"]
+COMMANDS = ["release", "autograde", "feedback", "export", "scores", "check", "demo"]
 
 
 def invoke(*arguments: str) -> Result:
@@ -57,6 +59,13 @@ def test_the_help_needs_no_course(command: str, tmp_path: Path, monkeypatch: pyt
     assert invoke(command, "--help").exit_code == 0
 
 
+def test_the_help_does_not_wait_for_what_only_commands_need() -> None:
+    heavy = ["IPython", "jsonschema", "matplotlib", "nbconvert", "nbformat", "nbgrader", "numpy"]
+    look = f"import sys, grader.cli; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", look], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
 def test_the_version_is_the_package_s() -> None:
     assert invoke("--version").output == "grader, version 0.1.0\n"
 
@@ -100,6 +109,12 @@ NOBODY = "error: there is no submission for 'gates'; put it at grader/var/submit
         (["autograde", "gate"], UNKNOWN),
         (["feedback", "gate"], UNKNOWN),
         (["scores", "gate"], UNKNOWN),
+        (["check", "answers.ipynb", "--unit", "gate"], UNKNOWN),
+        (["check", "answers.ipynb"], "error: 'answers.ipynb' cannot be checked: there is no such file; "),
+        (
+            ["check", "solutions/gates/gates.ipynb"],
+            "error: 'gates.ipynb' cannot be checked: it is no notebook that",
+        ),
         (["autograde", "gates"], NOBODY),
         (
             ["autograde", "gates", "--learner", "ada"],
@@ -118,7 +133,7 @@ def test_what_cannot_be_done_is_one_sentence_and_exit_status_1(
     assert said_once(done.stderr).startswith(sentence)
 
 
-@pytest.mark.parametrize("command", [["release"], ["export"], ["demo"]], ids=" ".join)
+@pytest.mark.parametrize("command", [["release"], ["export"], ["demo"], ["check", "answers.ipynb"]], ids=" ".join)
 def test_outside_of_a_course_one_sentence_says_so(
     tmp_path_factory: pytest.TempPathFactory, bare: CourseCopy, command: list[str]
 ) -> None:

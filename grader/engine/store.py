@@ -1,0 +1,317 @@
+"""Files of the engine: submissions in, graded notebooks out.
+
+A submission is read as what a stranger put there: no part of its path is followed through a link, only a regular file
+counts, and no more of it is read than may be. A graded notebook is written whole or not at all.
+"""
+
+import contextlib
+import copy
+import hashlib
+import json
+import os
+import re
+import shutil
+import stat
+import tempfile
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from grader.course import Course
+from grader.engine.read import UnreadableError
+from grader.engine.restore import Assignment, restore
+from grader.engine.verdict import GRADED, Limits, Note, Verdict
+from grader.exceptions import BrokenReferenceError, InvalidLearnerError
+from grader.notebooks import grade_id, read_notebook
+
+__all__ = [
+    "RECORD_KEY",
+    "Submission",
+    "answers_of",
+    "collect",
+    "digest",
+    "graded_notebook",
+    "harmless",
+    "load_assignment",
+    "notebook_bytes",
+    "read_bytes",
+    "record_of",
+    "require_learner",
+    "write_graded",
+]
+
+RECORD_KEY = "ffn-grading"
+"""Key in a graded notebook's metadata under which the engine keeps what it graded, and how it went."""
+
+MOST_ENTRIES = 10_000
+_LONGEST_STAMP = 200
+_LEARNER = re.compile(r"\w[\w@.+' -]{0,126}[\w@+'-]|\w")
+_STAMP = re.compile(
+    r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d{1,9})?)?( ?[A-Za-z_]+(/[A-Za-z_+-]+){0,2}| ?[+-]\d\d:?\d\d)?"
+)
+_HEAD_ID = "grading-notes"
+
+
+@dataclass(frozen=True)
+class Submission:
+    """What a learner handed in: the notebook's bytes, the time in UTC where it is known, and what was odd about it."""
+
+    data: bytes
+    timestamp: datetime | None = None
+    notes: tuple[Note, ...] = ()
+
+
+def require_learner(learner: str) -> None:
+    """Raise InvalidLearnerError unless a name can be a learner's id, as a folder and in the gradebook."""
+    if not _LEARNER.fullmatch(learner) or len(learner.encode("utf-8", "replace")) > 200:
+        raise InvalidLearnerError(learner)
+
+
+# --------------------------------------------------------------------------------------------- submissions in
+
+
+def read_bytes(course: Course, learner: str, unit: str, limits: Limits) -> bytes | None:
+    """The bytes of a learner's notebook, at most one more than a submission may have; None where there is none.
+
+    Raises:
+        InvalidLearnerError: the name can be no learner's id.
+        UnreadableError: something is there that is no file to be graded.
+    """
+    found = collect(course, learner, unit, limits)
+    return None if found is None else found.data
+
+
+def collect(course: Course, learner: str, unit: str, limits: Limits) -> Submission | None:
+    """A learner's submission; None where there is none.
+
+    The notebook is UNIT.ipynb or, where that is missing, the only other notebook in the folder.
+
+    Raises:
+        InvalidLearnerError: the name can be no learner's id.
+        UnreadableError: something is there that is no file to be graded.
+    """
+    require_learner(learner)
+    with contextlib.ExitStack() as opened:
+        try:
+            folder = opened.enter_context(_folder(str(course.submitted), None, follow=True))
+            folder = opened.enter_context(_folder(learner, folder))
+            folder = opened.enter_context(_folder(unit, folder))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise UnreadableError("cannot be reached: its folder is a link, or is closed to the grader") from error
+        try:
+            name, notes = _notebook_name(folder, unit)
+        except OSError as error:
+            raise UnreadableError("cannot be reached: its folder is closed to the grader") from error
+        if name is None:
+            return None
+        try:
+            data = _regular(folder, name, limits.submission_bytes + 1)
+        except FileNotFoundError:
+            return None
+        timestamp, odd = _timestamp(folder)
+        return Submission(data, timestamp, (*notes, *odd))
+
+
+@contextlib.contextmanager
+def _folder(name: str, parent: int | None, *, follow: bool = False) -> Iterator[int]:
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
+    descriptor = os.open(name, flags, dir_fd=parent)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _notebook_name(folder: int, unit: str) -> tuple[str | None, tuple[Note, ...]]:
+    wanted = f"{unit}.ipynb"
+    names = set()
+    with os.scandir(folder) as entries:
+        for _, entry in zip(range(MOST_ENTRIES), entries, strict=False):
+            names.add(entry.name)
+    with contextlib.suppress(OSError):
+        os.stat(wanted, dir_fd=folder, follow_symlinks=False)
+        return wanted, ()
+    others = sorted(name for name in names if name.endswith(".ipynb") and not name.startswith("."))
+    if not others:
+        return None, ()
+    if len(others) > 1:
+        raise UnreadableError(f"is not there under its name {wanted!r}, and more than one other notebook is")
+    shown = ascii(others[0][:80])
+    what = f"The notebook was named {shown}, not {wanted!r}"
+    return others[0], (Note("", f"{what}; it was graded.", f"{what}; it was the only one, and was graded."),)
+
+
+def _regular(folder: int, name: str, most: int) -> bytes:
+    """The first bytes of a file that is no link, pipe or device; these are not even opened."""
+    try:
+        if not stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+            raise UnreadableError("is a link, a folder or a device, and no file of its own")
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+        descriptor = os.open(name, flags, dir_fd=folder)
+        with os.fdopen(descriptor, "rb") as stream:
+            # What it was may have changed since.
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise UnreadableError("is a link, a folder or a device, and no file of its own")
+            return stream.read(most)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise UnreadableError(f"cannot be opened: {os.strerror(error.errno or 0)}") from error
+
+
+def _timestamp(folder: int) -> tuple[datetime | None, tuple[Note, ...]]:
+    """The time in timestamp.txt, in UTC; one that cannot be read is noted, and counts for none."""
+    from nbgrader.utils import parse_utc
+
+    try:
+        text = _regular(folder, "timestamp.txt", _LONGEST_STAMP).decode("ascii").strip()
+    except FileNotFoundError:
+        return None, ()
+    except (UnreadableError, UnicodeDecodeError):
+        text = "?"
+    if not text:
+        return None, ()
+    if _STAMP.fullmatch(text):
+        with contextlib.suppress(Exception), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found: datetime = parse_utc(text)
+            return found, ()
+    said = "The time of handing in could not be read from timestamp.txt"
+    return None, (Note("", f"{said}.", f"{said}; nothing was recorded of it."),)
+
+
+def load_assignment(course: Course, unit: str) -> Assignment:
+    """A unit as it is graded.
+
+    Raises:
+        UnknownUnitError: the course has no such unit.
+        BrokenReferenceError: its reference notebook cannot be read.
+    """
+    course.require_unit(unit)
+    path = course.reference(unit)
+    try:
+        reference = read_notebook(path)
+    except (OSError, ValueError, KeyError, AttributeError) as error:
+        raise BrokenReferenceError(path.relative_to(course.root)) from error
+    beside = sorted(file for file in path.parent.rglob("*") if file.is_file() and file.suffix != ".ipynb")
+    shown = [
+        file for file in beside if not any(part.startswith(".") for part in file.relative_to(path.parent).parts)
+    ]
+    files = tuple((file.relative_to(path.parent).as_posix(), file.read_bytes()) for file in shown)
+    return Assignment(unit, reference, files)
+
+
+def digest(assignment: Assignment, submission: Submission | None) -> dict[str, str]:
+    """What a grading depends on: the submission, its time, and the assignment's cells and files; as hashes."""
+    sources = [[cell["cell_type"], cell["source"], cell["metadata"]] for cell in assignment.reference["cells"]]
+    own = hashlib.sha256(json.dumps(sources, sort_keys=True).encode())
+    for name, content in assignment.files:
+        own.update(name.encode() + hashlib.sha256(content).digest())
+    handed_in = hashlib.sha256(b"" if submission is None else submission.data).hexdigest()
+    when = "" if submission is None or submission.timestamp is None else submission.timestamp.isoformat()
+    return {"submission": "" if submission is None else handed_in, "time": when, "assignment": own.hexdigest()}
+
+
+# ------------------------------------------------------------------------------------------- notebooks out
+
+
+def harmless(text: str, most: int = 4_000) -> str:
+    """Text for a Markdown cell or a comment: names that a learner chose can neither format nor link there."""
+    return " ".join(re.sub(r"[^\w\s.,;:'\"()/=+%-]", "?", text[:most]).split())
+
+
+def graded_notebook(assignment: Assignment, verdict: Verdict, record: dict[str, Any] | None = None) -> Any:
+    """The notebook of a verdict as it is kept, of the current format.
+
+    Where there is something to say, a first cell says it. Where nothing could be read, the cells are the assignment's,
+    without answers.
+    """
+    notebook = copy.deepcopy(verdict.notebook)
+    if notebook is None:
+        notebook = restore(assignment, []).notebook
+    known = {cell["id"] for cell in assignment.reference["cells"] if "id" in cell}
+    count = 0
+    for cell in notebook["cells"]:
+        if cell.get("id") not in known:
+            count += 1
+            cell["id"] = f"own-{count}"
+    if verdict.status != GRADED or verdict.notes:
+        notebook["cells"].insert(0, _head(verdict))
+    kept = {"status": harmless(verdict.status, 200), "sandbox": verdict.sandbox}
+    notebook["metadata"][RECORD_KEY] = kept | (record or {})
+    notebook["nbformat"], notebook["nbformat_minor"] = 4, max(5, notebook.get("nbformat_minor", 5))
+    return notebook
+
+
+def _head(verdict: Verdict) -> Any:
+    from nbformat.v4 import new_markdown_cell
+
+    lines = [f"**{harmless(verdict.learner)}**", *(f"- {harmless(note.learner)}" for note in verdict.notes[:100])]
+    text = lines[0] + ("\n\n" + "\n".join(lines[1:]) if lines[1:] else "")
+    return new_markdown_cell(text, id=_HEAD_ID)  # type: ignore[no-untyped-call]
+
+
+def write_graded(course: Course, learner: str, unit: str, notebook: bytes, timestamp: datetime | None) -> None:
+    """Put a graded notebook in its place below grader/var/autograded, with the time of handing in beside it.
+
+    What was there before goes only when all of the new is written. A reader finds the old, the new, or nothing.
+
+    Raises:
+        InvalidLearnerError: the name can be no learner's id.
+    """
+    require_learner(learner)
+    target = course.autograded / learner / unit
+    target.parent.mkdir(parents=True, exist_ok=True)
+    for rest in target.parent.glob(f".{unit}-*"):
+        shutil.rmtree(rest, ignore_errors=True)
+    scratch = Path(tempfile.mkdtemp(prefix=f".{unit}-", dir=target.parent))
+    try:
+        fresh = scratch / "new"
+        fresh.mkdir()
+        _write(fresh / f"{unit}.ipynb", notebook)
+        if timestamp is not None:
+            _write(fresh / "timestamp.txt", f"{timestamp.isoformat(sep=' ')} UTC\n".encode())
+        if target.is_symlink() or target.is_file():
+            target.unlink()
+        elif target.exists():
+            target.replace(scratch / "old")
+        fresh.replace(target)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _write(path: Path, data: bytes) -> None:
+    with path.open("xb") as stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(stream.fileno())
+    path.chmod(0o444)
+
+
+def notebook_bytes(notebook: Any) -> bytes:
+    """A notebook as bytes of its file."""
+    from nbformat.v4 import writes_json
+
+    text: str = writes_json(notebook)  # type: ignore[no-untyped-call]
+    return f"{text}\n".encode()
+
+
+def record_of(course: Course, learner: str, unit: str) -> dict[str, Any]:
+    """What the engine recorded in a learner's graded notebook; empty where there is none, or another program's."""
+    path = course.autograded / learner / unit / f"{unit}.ipynb"
+    try:
+        found = json.loads(path.read_bytes())["metadata"][RECORD_KEY]
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def answers_of(notebook: Any) -> dict[str, Any]:
+    """The cells of a notebook that a learner answers in, by grade id."""
+    marked = ((grade_id(cell), cell) for cell in notebook["cells"])
+    return {name: cell for name, cell in marked if name and cell["metadata"]["nbgrader"].get("solution")}

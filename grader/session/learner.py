@@ -1,0 +1,311 @@
+"""A learner session: runs cells in an IPython shell, and answers the checker's questions about what they made.
+
+Everything here is in the learner's hands once a cell has run. The checker therefore trusts no answer: it bounds it,
+decodes it without executing anything, and holds it against the course's own values.
+"""
+
+import builtins
+import os
+import socket
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .wire import Decoder, Encoder, ProtocolError, Wire
+
+__all__ = ["Session", "make_shell", "serve"]
+
+_ROOM = 64 << 20
+MOST_HANDLES = 100_000
+_TRUNCATED = "\n[output beyond the limit was left out]\n"
+
+
+class Recorder:
+    """The outputs of one cell, in nbformat's form; beyond a number of bytes they are left out."""
+
+    def __init__(self, most: int) -> None:
+        self.outputs: list[dict[str, Any]] = []
+        self._left = most
+
+    def stream(self, name: str, text: str) -> None:
+        """Add text of a stream."""
+        if self._left <= 0:
+            return
+        text = text if len(text) <= self._left else text[: self._left] + _TRUNCATED
+        self._left -= len(text)
+        if self.outputs and self.outputs[-1].get("name") == name:
+            self.outputs[-1]["text"] += text
+        else:
+            self.outputs.append({"output_type": "stream", "name": name, "text": text})
+
+    def rich(self, kind: str, data: dict[str, Any], metadata: dict[str, Any], **more: Any) -> None:
+        """Add a display or a result."""
+        size = sum(len(value) if isinstance(value, str | bytes) else len(repr(value)) for value in data.values())
+        if size > self._left:
+            self.stream("stdout", _TRUNCATED)
+            return
+        self._left -= size
+        self.outputs.append({"output_type": kind, "data": dict(data), "metadata": dict(metadata), **more})
+
+    def error(self, name: str, value: str, traceback: list[str]) -> None:
+        """Add an exception; always room for it, but not for a long one."""
+        shown = [line[:20_000] for line in traceback[:60]]
+        self.outputs.append({"output_type": "error", "ename": name, "evalue": value[:20_000], "traceback": shown})
+
+
+class _Stream:
+    encoding, errors, closed = "utf-8", "replace", False
+
+    def __init__(self, name: str, session: "Session") -> None:
+        self.name = name
+        self._session = session
+
+    def write(self, text: object) -> int:
+        self._session.recorder.stream(self.name, str(text))
+        return len(str(text))
+
+    def writelines(self, lines: Any) -> None:
+        for line in lines:
+            self.write(line)
+
+    def flush(self) -> None:
+        """Nothing is kept back."""
+
+    def isatty(self) -> bool:
+        return False
+
+    def fileno(self) -> int:
+        raise OSError("this stream has no file descriptor")
+
+
+def make_shell() -> Any:
+    """The IPython shell of a session; made once, before the forks."""
+    from IPython.core.displayhook import DisplayHook
+    from IPython.core.displaypub import DisplayPublisher
+    from IPython.core.interactiveshell import InteractiveShell
+    from traitlets.config import Config
+
+    class Publisher(DisplayPublisher):
+        def publish(self, data: Any, metadata: Any = None, *arguments: Any, **more: Any) -> None:
+            self.shell.session.recorder.rich("display_data", data, metadata or {})
+
+        def clear_output(self, wait: bool = False) -> None:
+            self.shell.session.recorder.outputs.clear()
+
+    class Hook(DisplayHook):
+        def write_output_prompt(self) -> None:
+            """No prompt in a recorded output."""
+
+        def write_format_data(self, format_dict: Any, md_dict: Any = None) -> None:
+            shell: Any = self.shell
+            count = shell.execution_count
+            shell.session.recorder.rich("execute_result", format_dict, md_dict or {}, execution_count=count)
+
+        def finish_displayhook(self) -> None:
+            """Nothing was written to a stream."""
+
+    class Shell(InteractiveShell):
+        session: "Session"
+
+        def _showtraceback(self, etype: Any, evalue: Any, stb: Any) -> None:
+            self.session.recorder.error(getattr(etype, "__name__", "Exception"), _text(evalue), list(stb))
+
+        def enable_gui(self, gui: Any = None) -> None:
+            """No windows; `%matplotlib` asks for that, too."""
+
+    config = Config()
+    config.HistoryManager.enabled = False
+    config.InteractiveShell.display_pub_class = Publisher
+    config.InteractiveShell.displayhook_class = Hook
+    config.InteractiveShell.colors = "NoColor"
+    return Shell.instance(config=config)
+
+
+def _text(value: Any) -> str:
+    try:
+        return str(value)
+    except Exception:
+        return f"an object of type {type(value).__name__}"
+
+
+def _named(error: BaseException) -> tuple[str, str]:
+    """The name and the text of an exception, as one of Python's own: its own, or the nearest that it is one of."""
+    kind = type(error)
+    nearest = next((base for base in kind.__mro__ if getattr(builtins, base.__name__, None) is base), Exception)
+    # The text of a KeyError is its key's, in quotes, which another KeyError of that text would quote again.
+    text = _text(error.args[0] if isinstance(error, KeyError) and len(error.args) == 1 else error)
+    return nearest.__name__, text if nearest is kind else f"{kind.__name__}: {text}"
+
+
+class Session:
+    """The learner's names, and the answers to the checker's requests."""
+
+    def __init__(self, shell: Any, wire: Wire, output_bytes: int) -> None:
+        self.recorder = Recorder(output_bytes)
+        self._shell = shell
+        self._wire = wire
+        self._most = output_bytes
+        self._handles: list[Any] = []
+        self._kept: dict[str, Any] = {}
+        shell.session = self
+
+    @property
+    def names(self) -> dict[str, Any]:
+        """What the cells have defined."""
+        found: dict[str, Any] = self._shell.user_ns
+        return found
+
+    def answer(self, request: Any, arrays: Sequence[bytes | memoryview]) -> None:
+        """Do what a request asks and send what came of it."""
+        self.recorder = Recorder(self._most)
+        encoder = Encoder(self._hold)
+        try:
+            reply = getattr(self, f"_{request['op']}")(request, Decoder(arrays, self._take), encoder)
+        except BaseException as error:
+            encoder = Encoder(self._hold)
+            name, text = _named(error)
+            reply = {"error": name, "text": text[:20_000], "line": self._line(error)}
+        self._send(reply, encoder)
+
+    def _send(self, reply: Any, encoder: Encoder) -> None:
+        try:
+            self._wire.send(reply, encoder.arrays)
+        except ProtocolError as error:
+            self._wire.send({"error": "ValueError", "text": str(error), "line": None}, [])
+
+    def _hold(self, value: Any) -> Any:
+        if len(self._handles) >= MOST_HANDLES:
+            raise ProtocolError("too many objects were handed over")
+        self._handles.append(value)
+        name = getattr(value, "__name__", "")
+        name = name[:100] if type(name) is str else ""
+        return [len(self._handles) - 1, callable(value), type(value).__name__[:100], name]
+
+    def _take(self, handle: Any) -> Any:
+        if type(handle) is list:
+            return self._callback(handle[0], str(handle[1]))
+        return self._handles[handle]
+
+    def _callback(self, number: int, name: str) -> Callable[..., Any]:
+        """A function of the checker's, as the learner's code sees it."""
+
+        def call(*arguments: Any, **named: Any) -> Any:
+            encoder = Encoder(self._hold)
+            sent = [encoder.encode(value) for value in arguments]
+            keys = {key: encoder.encode(value) for key, value in named.items()}
+            self._wire.send({"callback": number, "args": sent, "kwargs": keys}, encoder.arrays)
+            while True:
+                message, arrays = self._wire.receive()
+                if "op" not in message:
+                    break
+                # The function called back into this session: answer that first.
+                self.answer(message, arrays)
+            if "error" in message:
+                raise _exception(message)
+            return Decoder(arrays, self._take).decode(message["value"])
+
+        call.__name__ = name
+        return call
+
+    def _line(self, error: BaseException) -> int | None:
+        """The line of a cell in which an exception arose."""
+        trace, found = error.__traceback__, None
+        while trace is not None:
+            if trace.tb_frame.f_globals is self.names:
+                found = trace.tb_lineno
+            trace = trace.tb_next
+        return found
+
+    # The requests: each gets the message, a decoder for its values, and an encoder for those of the reply.
+
+    def _run(self, request: Any, decoder: Decoder, encoder: Encoder) -> Any:
+        well = False
+        try:
+            well = self._shell.run_cell(request["source"], store_history=True).success
+        finally:
+            if not well and not _has_room():
+                # What the cell has filled stays filled, and no later one could run: the checker goes on without it.
+                os._exit(1)
+        return {"outputs": self.recorder.outputs, "count": self._shell.execution_count - 1, "ok": well}
+
+    def _get(self, request: Any, decoder: Decoder, encoder: Encoder) -> Any:
+        name = request["name"]
+        return {"value": encoder.encode(self.names[name])} if name in self.names else {"missing": True}
+
+    def _call(self, request: Any, decoder: Decoder, encoder: Encoder) -> Any:
+        arguments = [decoder.decode(value) for value in request["args"]]
+        named = {str(key): decoder.decode(value) for key, value in request["kwargs"].items()}
+        with np.errstate(**request["errors"]), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            value = self._handles[request["handle"]](*arguments, **named)
+        after = {key: _after(encoder, x) for key, x in named.items()}
+        return {
+            "value": encoder.encode(value),
+            "args": [_after(encoder, x) for x in arguments],
+            "kwargs": after,
+        }
+
+    def _attribute(self, request: Any, decoder: Decoder, encoder: Encoder) -> Any:
+        return {"value": encoder.encode(getattr(self._handles[request["handle"]], request["name"]))}
+
+    def _stand_in(self, request: Any, decoder: Decoder, encoder: Encoder) -> Any:
+        """Let the course's own functions take the place of the learner's, for a step."""
+        from ffn.misconceptions import stand_ins
+
+        own = stand_ins(request["step"])
+        self._kept = {name: self.names[name] for name in own if name in self.names}
+        self._kept |= {name: _MISSING for name in own if name not in self.names}
+        self.names.update(own)
+        return {"value": {"v": None}}
+
+    def _stand_back(self, request: Any, decoder: Decoder, encoder: Encoder) -> Any:
+        for name, value in self._kept.items():
+            if value is _MISSING:
+                self.names.pop(name, None)
+            else:
+                self.names[name] = value
+        self._kept = {}
+        return {"value": {"v": None}}
+
+
+def _has_room() -> bool:
+    """Whether there is memory left to go on with."""
+    try:
+        bytearray(_ROOM)
+    except MemoryError:
+        return False
+    return True
+
+
+_MISSING = object()
+
+
+def _after(encoder: Encoder, argument: Any) -> Any:
+    """What an argument has become in the call; None for one that no call can change."""
+    return encoder.encode(argument) if isinstance(argument, np.ndarray | list | dict | tuple) else None
+
+
+def _exception(message: Any) -> Exception:
+    kind = getattr(builtins, str(message["error"]), None)
+    kind = kind if isinstance(kind, type) and issubclass(kind, Exception) else RuntimeError
+    return kind(str(message.get("text", "")))
+
+
+def serve(connection: socket.socket, shell: Any, output_bytes: int) -> None:
+    """Answer requests until the checker closes the connection."""
+    session = Session(shell, Wire(connection), output_bytes)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1, 2):
+        os.dup2(nowhere, number)
+    streams = _Stream("stdout", session), _Stream("stderr", session)
+    while True:
+        try:
+            message, arrays = session._wire.receive()
+        except (EOFError, OSError, ProtocolError):
+            os._exit(0)
+        # A cell may have closed them, and IPython writes to them.
+        sys.stdout, sys.stderr = streams
+        session.answer(message, arrays)

@@ -1,0 +1,187 @@
+"""A released course with the demo class's submissions, for tests of what the engine keeps."""
+
+import json
+import shutil
+import sys
+from collections.abc import Iterable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from grader import stock
+from grader.course import Course
+from grader.demo_class import demo_class, write_submissions
+from grader.engine.restore import Assignment, restore
+from grader.engine.store import load_assignment
+from grader.engine.verdict import GRADED, TestResult, Verdict
+from tests.helpers import CODE, CourseCopy, copy_of_course
+
+UNIT = "activations"
+DEMO = demo_class(UNIT)
+FOUR = ("learner-02", "learner-03", "learner-07", "learner-09")
+"""Nothing done; one mistake; late; a test cell deleted."""
+
+_OTHERS = ["IgnorePattern", "LimitOutput", "SaveAutoGrades", "AssignLatePenalties", "CheckCellMetadata"]
+_SANITIZE = ["ClearOutput", "DeduplicateIds", "OverwriteKernelspec", "OverwriteCells", "CheckCellMetadata"]
+
+
+def _own(names: list[str]) -> list[str]:
+    return [f"nbgrader.preprocessors.{name}" for name in names]
+
+
+STOCK = {"sanitize": _own(_SANITIZE), "autograde": _own(["Execute", *_OTHERS])}
+"""nbgrader's own preprocessors."""
+
+ENGINE = {
+    "sanitize": ["grader.engine.preprocess.EngineSanitize"],
+    "autograde": ["grader.engine.preprocess.EngineExecute", *_own(_OTHERS)],
+}
+"""The engine in their place."""
+
+_SCRIPT = """
+import json, sys
+from pathlib import Path
+from grader.course import Course
+
+course = Course(Path.cwd())
+config = course.config()
+lists, learners = json.loads(sys.argv[1])
+config.Autograde.sanitize_preprocessors = lists["sanitize"]
+config.Autograde.autograde_preprocessors = lists["autograde"]
+api = course.nbgrader(config)
+found = {}
+for learner in learners:
+    result = api.autograde("activations", learner, create=True)
+    found[learner] = (result["success"], result.get("log", "") + result.get("error", ""))
+print(json.dumps(found))
+"""
+
+
+def autograded(
+    course: CourseCopy, lists: dict[str, list[str]], learners: Iterable[str]
+) -> dict[str, tuple[bool, str]]:
+    """Let nbgrader autograde, with these preprocessors; for each learner whether it did, and what it said."""
+    done = course.command(sys.executable, "-c", _SCRIPT, json.dumps([lists, list(learners)]))
+    assert done.returncode == 0, done.stderr
+    found: dict[str, tuple[bool, str]] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def make_released(target: Path) -> CourseCopy:
+    """A course whose gradebook knows the unit and when it is due, with the submissions of the demo class."""
+    copy = copy_of_course(target, *CODE, f"solutions/{UNIT}", f"exercises/{UNIT}")
+    done = copy.grader("release", UNIT)
+    assert done.returncode == 0, done.stderr
+    write_submissions(Course(copy.root), DEMO)
+    stock.set_due(Course(copy.root), UNIT, DEMO.due)
+    return copy
+
+
+def copied(course: CourseCopy, target: Path, learners: Iterable[str] | None = None) -> CourseCopy:
+    """A copy of a released course, with the submissions of these learners only."""
+    copy = CourseCopy(Path(shutil.copytree(course.root, target)))
+    if learners is not None:
+        for folder in Course(copy.root).submitted.iterdir():
+            if folder.name not in set(learners):
+                shutil.rmtree(folder)
+    return copy
+
+
+def hand_in(course: Course, learner: str, text: str | bytes, name: str = f"{UNIT}.ipynb") -> Path:
+    path = course.submitted / learner / UNIT / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def a_verdict(
+    course: Course, *, share: float = 1.0, written: str | None = "My own words.", status: str = GRADED, **more: Any
+) -> tuple[Assignment, Verdict]:
+    """The verdict of a grading that gives a share of every test's points, without having graded anything."""
+    assignment = load_assignment(course, UNIT)
+    cells = []
+    for cell in assignment.reference["cells"]:
+        marks = cell["metadata"].get("nbgrader")
+        if marks and marks.get("solution"):
+            text = written if cell["cell_type"] == "markdown" else cell["source"]
+            if text is not None:
+                cells.append({"cell_type": cell["cell_type"], "source": text, "grade_id": marks["grade_id"]})
+    marks_of = [cell["metadata"].get("nbgrader", {}) for cell in assignment.reference["cells"]]
+    tests = [marks for marks in marks_of if marks.get("grade") and not marks.get("solution")]
+    results = tuple(TestResult(m["grade_id"], "", share * m["points"], float(m["points"])) for m in tests)
+    fields: dict[str, Any] = {
+        "status": status,
+        "learner": "A word to the learner.",
+        "instructor": "A word to the instructor.",
+        "results": results,
+        "notebook": restore(assignment, cells).notebook,
+    }
+    return assignment, Verdict(**(fields | more))
+
+
+def db_url(course: Course) -> str:
+    return str(course.config().CourseDirectory.db_url)
+
+
+def rows(course: Course, learner: str | None = None) -> dict[str, dict[str, Any]]:
+    """All that the gradebook has of the unit's submissions, without its own keys; by learner."""
+    from nbgrader.api import Gradebook, MissingEntry
+
+    found: dict[str, dict[str, Any]] = {}
+    with Gradebook(db_url(course)) as gradebook:
+        try:
+            submissions = gradebook.assignment_submissions(UNIT)
+        except MissingEntry:
+            return {}
+        for submission in submissions:
+            if learner not in (None, submission.student.id):
+                continue
+            (notebook,) = submission.notebooks
+            found[submission.student.id] = {
+                "timestamp": submission.timestamp,
+                "late": submission.total_seconds_late,
+                "penalty": notebook.late_submission_penalty,
+                "score": submission.score,
+                "max_score": submission.max_score,
+                "written": submission.written_score,
+                "failed_tests": notebook.failed_tests,
+                "waits": submission.needs_manual_grade,
+                "grades": {
+                    grade.name: (
+                        grade.auto_score,
+                        grade.manual_score,
+                        grade.extra_credit,
+                        grade.needs_manual_grade,
+                        grade.failed_tests,
+                    )
+                    for grade in notebook.grades
+                },
+                "comments": {
+                    comment.name: (comment.auto_comment, comment.manual_comment) for comment in notebook.comments
+                },
+            }
+    return found
+
+
+def by_hand(
+    course: Course,
+    learner: str,
+    cell: str,
+    score: float,
+    *,
+    extra: float | None = None,
+    comment: str | None = None,
+) -> None:
+    """What formgrader does when a person gives a score, extra credit and a comment."""
+    from nbgrader.api import Gradebook
+
+    with Gradebook(db_url(course)) as gradebook:
+        grade = gradebook.find_grade(cell, UNIT, UNIT, learner)
+        grade.manual_score, grade.extra_credit, grade.needs_manual_grade = score, extra, False
+        if comment is not None:
+            gradebook.find_comment(cell, UNIT, UNIT, learner).manual_comment = comment
+        gradebook.db.commit()
+
+
+DUE: datetime = DEMO.due.replace(tzinfo=None)
+WRITTEN = "inactive_or_dead"

@@ -1,0 +1,247 @@
+"""What the engine writes into nbgrader's gradebook: whole transactions that leave a person's work alone."""
+
+import sqlite3
+import threading
+import time
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from grader.course import Course
+from grader.engine.gradebook import NO_RESPONSE, Writer
+from grader.engine.verdict import CRASHED, MISSING, TIMED_OUT, UNREADABLE
+from grader.exceptions import (
+    GradebookDiffersError,
+    GradebookLockedError,
+    InvalidLearnerError,
+    NotReleasedError,
+)
+from tests.grader.engine.courses import DUE, UNIT, WRITTEN, a_verdict, by_hand, db_url, rows
+
+pytestmark = pytest.mark.slow
+
+
+def save(course: Course, learner: str = "ada", *, when: Any = None, patience: float = 10.0, **more: Any) -> None:
+    keep = {key: more.pop(key) for key in ("unchanged",) if key in more}
+    assignment, verdict = a_verdict(course, **more)
+    with Writer(db_url(course), course.config(), patience=patience) as writer:
+        writer.save(UNIT, learner, verdict, when, assignment, **keep)
+
+
+def test_points_and_what_waits_for_a_person_are_there(open_course: Course) -> None:
+    save(open_course)
+    row = rows(open_course)["ada"]
+    assert row["score"] == 37
+    assert row["waits"] is True
+    assert row["grades"][WRITTEN] == (None, None, None, True, False)
+    assert row["grades"]["hidden_relu_grad"] == (2.0, None, None, False, False)
+    assert row["failed_tests"] is False
+    assert row["timestamp"] is None
+
+
+def test_partial_credit_counts_as_a_failed_test(open_course: Course) -> None:
+    save(open_course, share=0.5)
+    row = rows(open_course)["ada"]
+    assert row["score"] == 18.5
+    assert row["failed_tests"] is True
+
+
+def test_a_written_answer_as_given_out_gets_nothing_and_waits_for_nobody(open_course: Course) -> None:
+    save(open_course, written="YOUR ANSWER HERE")
+    row = rows(open_course)["ada"]
+    assert row["waits"] is False
+    assert row["grades"][WRITTEN] == (0.0, None, None, False, False)
+    assert row["comments"][WRITTEN] == (NO_RESPONSE, None)
+
+
+def test_a_deleted_written_answer_counts_as_one_that_was_not_given(open_course: Course) -> None:
+    save(open_course, written=None)
+    row = rows(open_course)["ada"]
+    assert row["grades"][WRITTEN] == (0.0, None, None, False, False)
+    assert row["comments"][WRITTEN] == (NO_RESPONSE, None)
+
+
+def test_saving_twice_changes_nothing(open_course: Course) -> None:
+    save(open_course, when=DUE)
+    before = rows(open_course)
+    save(open_course, when=DUE)
+    assert rows(open_course) == before
+
+
+def test_another_learner_changes_nobody_s_rows(open_course: Course) -> None:
+    save(open_course, "ada")
+    before = rows(open_course)["ada"]
+    save(open_course, "zoe", share=0.0)
+    assert rows(open_course)["ada"] == before
+
+
+def test_what_a_person_gave_is_kept_and_marked_to_be_looked_at_again(open_course: Course) -> None:
+    save(open_course)
+    by_hand(open_course, "ada", WRITTEN, 2.5, extra=1.0, comment="Well put.")
+    by_hand(open_course, "ada", "test_relu", 0.5)
+    save(open_course, share=0.0)
+    row = rows(open_course)["ada"]
+    assert row["grades"][WRITTEN] == (None, 2.5, 1.0, True, False)
+    assert row["grades"]["test_relu"] == (0.0, 0.5, None, True, True)
+    assert row["comments"][WRITTEN] == (None, "Well put.")
+    assert row["score"] == 4.0
+
+
+def test_the_same_submission_graded_anew_does_not_undo_that_a_person_is_done(open_course: Course) -> None:
+    save(open_course)
+    by_hand(open_course, "ada", WRITTEN, 2.5, comment="Well put.")
+    before = rows(open_course)
+    save(open_course, unchanged=True)
+    assert rows(open_course) == before
+    assert before["ada"]["waits"] is False
+
+
+def test_a_late_submission_is_late_and_pays_nothing_by_default(open_course: Course) -> None:
+    save(open_course, when=DUE + timedelta(hours=49))
+    row = rows(open_course)["ada"]
+    assert (row["late"], row["penalty"], row["timestamp"]) == (49 * 3600, None, DUE + timedelta(hours=49))
+
+
+def test_a_late_penalty_is_nbgrader_s_and_goes_when_the_submission_is_in_time(open_course: Course) -> None:
+    config = open_course.config()
+    config.LateSubmissionPlugin.penalty_method = "zero"
+    assignment, verdict = a_verdict(open_course)
+    with Writer(db_url(open_course), config) as writer:
+        writer.save(UNIT, "ada", verdict, DUE + timedelta(hours=1), assignment)
+        assert rows(open_course)["ada"]["penalty"] == 37
+        by_hand(open_course, "ada", WRITTEN, 3.0)
+        writer.save(UNIT, "ada", verdict, DUE + timedelta(hours=1), assignment)
+        assert rows(open_course)["ada"]["penalty"] == 40
+        writer.save(UNIT, "ada", verdict, DUE - timedelta(hours=1), assignment)
+    assert rows(open_course)["ada"]["penalty"] is None
+
+
+@pytest.mark.parametrize("status", [f"{CRASHED} at cell relu", TIMED_OUT, MISSING, UNREADABLE])
+def test_what_the_instructor_should_know_stands_at_the_first_answer(open_course: Course, status: str) -> None:
+    gone = {"notebook": None} if status in (MISSING, UNREADABLE) else {}
+    save(open_course, share=0.0, status=status, instructor="The *file* <b>is</b> [odd](x).", **gone)
+    row = rows(open_course)["ada"]
+    assert row["comments"]["relu"] == ("The ?file? ?b?is?/b? ?odd?(x).", None)
+    assert row["waits"] is (not gone)
+    save(open_course)
+    assert rows(open_course)["ada"]["comments"]["relu"] == (None, None)
+
+
+def test_what_the_instructor_should_know_leaves_a_person_s_comment_alone(open_course: Course) -> None:
+    save(open_course)
+    by_hand(open_course, "ada", WRITTEN, 1.0)
+    from nbgrader.api import Gradebook
+
+    with Gradebook(db_url(open_course)) as gradebook:
+        gradebook.find_comment("relu", UNIT, UNIT, "ada").manual_comment = "See me."
+        gradebook.db.commit()
+    save(open_course, share=0.0, status=UNREADABLE, notebook=None)
+    row = rows(open_course)["ada"]
+    assert row["comments"]["relu"] == (NO_RESPONSE, "See me.")
+    assert row["comments"]["relu_grad"] == ("A word to the instructor.", None)
+    assert row["grades"][WRITTEN] == (0.0, 1.0, None, True, False)
+
+
+def test_an_exception_in_the_middle_leaves_nothing(open_course: Course, monkeypatch: pytest.MonkeyPatch) -> None:
+    from nbgrader.plugins import LateSubmissionPlugin
+
+    save(open_course, "ada")
+    before = rows(open_course)
+
+    def breaks(*arguments: object) -> float:
+        raise RuntimeError("in the middle")
+
+    monkeypatch.setattr(LateSubmissionPlugin, "late_submission_penalty", breaks)
+    assignment, verdict = a_verdict(open_course, share=0.0)
+    with Writer(db_url(open_course), open_course.config()) as writer:
+        for learner in ("ada", "zoe"):
+            with pytest.raises(RuntimeError, match="in the middle"):
+                writer.save(UNIT, learner, verdict, DUE + timedelta(hours=1), assignment)
+    assert rows(open_course) == before
+    from nbgrader.api import Gradebook
+
+    with Gradebook(db_url(open_course)) as gradebook:
+        assert [student.id for student in gradebook.students] == ["ada"]
+
+
+@pytest.mark.parametrize("points", [1.5, -1.0, float("nan"), float("inf")])
+def test_more_points_than_a_cell_has_are_never_written(open_course: Course, points: float) -> None:
+    from dataclasses import replace
+
+    assignment, verdict = a_verdict(open_course)
+    results = (replace(verdict.results[0], points=points), *verdict.results[1:])
+    with (
+        Writer(db_url(open_course), open_course.config()) as writer,
+        pytest.raises(ValueError, match="a verdict has"),
+    ):
+        writer.save(UNIT, "ada", replace(verdict, results=results), None, assignment)
+    assert rows(open_course) == {}
+
+
+def test_a_gradebook_that_stays_locked_is_one_clear_exception(open_course: Course) -> None:
+    save(open_course)
+    before = rows(open_course)
+    locker = sqlite3.connect(open_course.var / "gradebook.db", isolation_level=None)
+    locker.execute("BEGIN EXCLUSIVE")
+    try:
+        with pytest.raises(GradebookLockedError, match=r"locked by another program for 0\.3 seconds"):
+            save(open_course, share=0.0, patience=0.3)
+    finally:
+        locker.execute("ROLLBACK")
+        locker.close()
+    assert rows(open_course) == before
+
+
+def test_a_lock_that_comes_later_is_one_clear_exception_too(open_course: Course) -> None:
+    assignment, verdict = a_verdict(open_course)
+    with Writer(db_url(open_course), open_course.config(), patience=0.3) as writer:
+        locker = sqlite3.connect(open_course.var / "gradebook.db", isolation_level=None)
+        locker.execute("BEGIN IMMEDIATE")
+        with pytest.raises(GradebookLockedError):
+            writer.save(UNIT, "ada", verdict, None, assignment)
+        locker.execute("ROLLBACK")
+        locker.close()
+        writer.save(UNIT, "ada", verdict, None, assignment)
+    assert rows(open_course)["ada"]["score"] == 37
+
+
+def test_a_lock_that_ends_is_waited_for(open_course: Course) -> None:
+    locker = sqlite3.connect(open_course.var / "gradebook.db", isolation_level=None, check_same_thread=False)
+    locker.execute("BEGIN EXCLUSIVE")
+    threading.Timer(0.5, lambda: locker.execute("ROLLBACK")).start()
+    start = time.monotonic()
+    save(open_course)
+    assert time.monotonic() - start > 0.4
+    locker.close()
+    assert rows(open_course)["ada"]["score"] == 37
+
+
+@pytest.mark.parametrize(
+    "learner", ["", ".", "..", "../ada", "a/b", "-rf", "a\nb", "[a]", "a*", "\udcff", "x" * 129]
+)
+def test_a_name_that_is_no_learner_s_id_is_never_written(open_course: Course, learner: str) -> None:
+    with pytest.raises(InvalidLearnerError):
+        save(open_course, learner)
+    assert rows(open_course) == {}
+
+
+def test_a_unit_that_was_not_released_is_named(open_course: Course) -> None:
+    (open_course.var / "gradebook.db").unlink()
+    with pytest.raises(NotReleasedError, match="grader release activations"):
+        save(open_course)
+
+
+def test_cells_that_are_not_those_of_the_gradebook_are_named(open_course: Course) -> None:
+    from dataclasses import replace
+
+    assignment, verdict = a_verdict(open_course)
+    for cell in assignment.reference["cells"]:
+        if cell["metadata"].get("nbgrader", {}).get("grade_id") == "test_relu":
+            cell["metadata"]["nbgrader"]["points"] = 5
+    with Writer(db_url(open_course), open_course.config()) as writer:
+        with pytest.raises(GradebookDiffersError, match=r"\(test_relu\)"):
+            writer.save(UNIT, "ada", replace(verdict), None, assignment)
+        with pytest.raises(GradebookDiffersError):
+            writer.check(assignment)
+        assert writer.graded(UNIT) == set()
