@@ -58,7 +58,7 @@ coverage: venv ## list which published values the executed lessons check
 
 test: venv lint types ## run everything that must pass: style, types, tests, notebooks, book
 	@$(BIN)/python -m tools.course --quiet
-	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q --nbval solutions _build/html/notebooks -n 2 --dist loadfile
 
 quick: venv lint types ## run the tests that are not marked slow

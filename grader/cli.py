@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -26,6 +26,7 @@ from grader.scores import scores as read_scores
 
 if TYPE_CHECKING:
     from grader.check import Report
+    from grader.engine.batch import Outcome
 
 __all__ = ["cli", "main"]
 
@@ -65,12 +66,64 @@ def release(course_of: Callable[[], Course], units: tuple[str, ...]) -> None:
 @click.argument("unit")
 @click.option("--learner", help="Grade this learner's submission only.")
 @click.option("--force", is_flag=True, help="Grade again what is graded already.")
+@click.option(
+    "--sandbox",
+    type=click.Choice(["full", "none"]),
+    default="full",
+    show_default=True,
+    help="How learner code is kept apart; none runs it with your rights, for code that you trust.",
+)
+@click.option("--workers", type=click.IntRange(1, 64), help="Submissions at a time (default: one a core).")
+@click.option("--json", "as_json", is_flag=True, help="Write the verdicts as JSON for other programs.")
 @click.pass_obj
-def autograde(course_of: Callable[[], Course], unit: str, learner: str | None, force: bool) -> None:
-    """Grade the submissions of UNIT below grader/var/submitted."""
+def autograde(
+    course_of: Callable[[], Course],
+    unit: str,
+    learner: str | None,
+    force: bool,
+    sandbox: str,
+    workers: int | None,
+    as_json: bool,
+) -> None:
+    """Grade the submissions of UNIT below grader/var/submitted.
+
+    Every submission gets a verdict, whatever is in it. Exit status 1 where one could not be written down.
+    """
     course = course_of()
     course.require_unit(unit)
-    _grade(course, unit, course.require_learners(unit, learner), force=force)
+    learners = course.require_learners(unit, learner)
+    outcomes = _grade(course, unit, learners, force=force, sandbox=sandbox, workers=workers)
+    if as_json:
+        click.echo(json.dumps([_plain(outcome) for outcome in outcomes], indent=2))
+    _complain(outcomes)
+
+
+@cli.command()
+@click.option("--json", "as_json", is_flag=True, help="Write JSON for other programs.")
+def doctor(as_json: bool) -> None:
+    """Say how learner code is kept apart on this machine, and what to do where it is not.
+
+    Exit status 1 where a part is missing.
+    """
+    from grader.engine.sandbox import diagnosis
+    from grader.engine.verdict import Limits
+
+    found = diagnosis(Limits())
+    if as_json:
+        rows = [{"part": part, "there": there, "remark": remark} for part, there, remark in found]
+        click.echo(json.dumps(rows, indent=2))
+    else:
+        table = Table(title="Isolation of learner code", title_justify="left")
+        for heading in ("part", "", "remark"):
+            table.add_column(heading)
+        for part, there, remark in found:
+            table.add_row(part, "yes" if there else "no", escape(remark))
+        Console(highlight=False).print(table)
+    if not all(there for _, there, _ in found):
+        raise GraderError(
+            "learner code cannot be kept apart on this machine, see above; `grader autograde --sandbox=none` grades "
+            "without isolation, which is for code that you trust."
+        )
 
 
 @cli.command()
@@ -142,29 +195,88 @@ def demo(course_of: Callable[[], Course], unit: str, seed: int) -> None:
     learners = write_submissions(course, invented, seed)
     stock.set_due(course, unit, invented.due)
     stock.name_learners(course, learners)
-    _grade(course, unit, learners, force=True)
+    # The class is invented, so its code may run without isolation where the machine gives none.
+    _complain(_grade(course, unit, learners, force=True, sandbox=_best_sandbox()))
     _ERR.print("Writing feedback and scores")
     stock.feedback(course, unit)
     stock.export_csv(course)
     Console(highlight=False).print(_score_table(unit, read_scores(course, unit)))
 
 
-def _grade(course: Course, unit: str, learners: list[str], *, force: bool) -> None:
+def _best_sandbox() -> str:
+    from grader.engine.proxy import SessionLostError
+    from grader.engine.sandbox import Sandbox
+    from grader.engine.verdict import Limits
+    from grader.exceptions import NoSandboxError
+
+    try:
+        with Sandbox(Limits()) as sandbox:
+            session = sandbox.session()
+            session.allow(20)
+            session.run("1 + 1")
+    except (NoSandboxError, SessionLostError):
+        _ERR.print(
+            "This machine does not isolate learner code (`grader doctor`); the invented class runs without."
+        )
+        return "none"
+    return "full"
+
+
+def _grade(
+    course: Course,
+    unit: str,
+    learners: list[str],
+    *,
+    force: bool,
+    sandbox: str = "full",
+    workers: int | None = None,
+) -> "list[Outcome]":
     """Grade with a progress bar; where output is no terminal, with a line for each learner."""
+    from grader.engine.batch import grade_unit
+
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=_ERR, disable=not _ERR.is_terminal) as bar:
         task = bar.add_task(f"Grading {unit}", total=len(learners))
 
-        def done(learner: str) -> None:
+        def done(outcome: "Outcome") -> None:
             bar.advance(task)
-            if not _ERR.is_terminal:
-                _ERR.print(f"graded {learner}")
+            if not _ERR.is_terminal and not outcome.skipped:
+                _ERR.print(f"graded {outcome.learner}", markup=False, soft_wrap=True)
 
-        failures = stock.autograde(course, unit, learners, force=force, progress=done)
-    for failure in failures:
-        _ERR.print(f"{failure.learner}: {failure.reason}", markup=False, soft_wrap=True)
-    if failures:
-        raise GraderError(f"{len(failures)} of {len(learners)} submissions could not be graded, see above.")
+        return grade_unit(course, unit, learners, force=force, sandbox=sandbox, workers=workers, progress=done)
+
+
+def _complain(outcomes: "list[Outcome]") -> None:
+    """A line for every submission that an instructor should look at; a fault where one has no verdict."""
+    for outcome in outcomes:
+        if outcome.verdict is not None and outcome.verdict.status != "graded":
+            said = f"{outcome.learner}: {outcome.verdict.status}. {outcome.verdict.instructor}"
+            _ERR.print(said, markup=False, soft_wrap=True)
+        if outcome.error:
+            _ERR.print(f"{outcome.learner}: {outcome.error}", markup=False, soft_wrap=True)
+    failed = [outcome for outcome in outcomes if outcome.error]
+    if failed:
+        raise GraderError(f"{len(failed)} of {len(outcomes)} submissions could not be graded, see above.")
+
+
+def _plain(outcome: "Outcome") -> dict[str, Any]:
+    verdict = outcome.verdict
+    if verdict is None:
+        return {"learner": outcome.learner, "skipped": outcome.skipped, "error": outcome.error}
+    return {
+        "learner": outcome.learner,
+        "skipped": outcome.skipped,
+        "error": outcome.error,
+        "status": verdict.status,
+        "points": verdict.points,
+        "max_points": verdict.max_points,
+        "to_learner": verdict.learner,
+        "to_instructor": verdict.instructor,
+        "results": [asdict(result) for result in verdict.results],
+        "flags": list(verdict.flags),
+        "sandbox": verdict.sandbox,
+        "seconds": round(verdict.seconds, 3),
+    }
 
 
 def _show_report(report: "Report") -> None:

@@ -38,6 +38,8 @@ __all__ = ["grade"]
 WITHHELD = "This step is asked for from scratch, so an answer that uses the course's module gets no marks here."
 
 _LONGEST_MESSAGE = 4_000
+# A notebook may have thousands of cells; not every one of them may have as much output as one may.
+_CELLS_FULL_OF_OUTPUT = 20
 
 
 def grade(assignment: Assignment, submission: bytes | None, limits: Limits, sandbox: Sandbox) -> Verdict:
@@ -119,6 +121,10 @@ class _Run:
     notes: list[Note] = field(default_factory=list)
     lost: list[tuple[str, bool]] = field(default_factory=list)
     flagged: list[str] = field(default_factory=list)
+    room: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.room = _CELLS_FULL_OF_OUTPUT * self.limits.output_bytes
 
     def execute(self) -> None:
         """Run every code cell: the learner's in the session, tests here, other locked cells in both."""
@@ -211,7 +217,9 @@ class _Run:
         self._session.allow(self._seconds())
         try:
             reply = self._session.run(cell["source"])
-            cell["outputs"] = _outputs(reply["outputs"], self.limits.output_bytes)
+            room = min(4 * self.limits.output_bytes, self.room)
+            cell["outputs"] = _outputs(reply["outputs"], room)
+            self.room -= sum(len(repr(output)) for output in cell["outputs"])
         except SessionLostError as error:
             self._lose(cell, name, error)
             return
@@ -372,7 +380,7 @@ def _outputs(sent: list[Any], most: int) -> list[Any]:
     from nbformat.v4 import new_output
 
     kept: list[Any] = []
-    left = 4 * most
+    left = most
     for output in sent[:2_000]:
         if not isinstance(output, dict):
             continue

@@ -7,6 +7,7 @@ with an unknown schema version.
 
 import atexit
 import contextlib
+import json
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from grader.engine.grade import grade
 from grader.engine.gradebook import released_checksums, unanswered
 from grader.engine.restore import Assignment, restore
 from grader.engine.sandbox import Sandbox
-from grader.engine.store import answers_of, graded_notebook, load_assignment, notebook_bytes
+from grader.engine.store import answers_of, graded_notebook, load_assignment
 from grader.engine.verdict import Limits, Verdict
 from grader.exceptions import NoSandboxError, UnknownUnitError
 from grader.notebooks import grade_id, without_hidden_tests
@@ -40,7 +41,7 @@ class EngineSanitize(NbGraderPreprocessor):  # type: ignore[misc]
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         """Treat a submission as it came."""
         assignment = _assignment(self.config, resources)
-        _handed_over[_key(resources)] = notebook_bytes(nb)
+        _handed_over[_key(resources)] = json.dumps(nb).encode()
         return restore(assignment, []).notebook, resources
 
 
@@ -96,7 +97,7 @@ def _as_released(nb: Any) -> bytes:
     for cell in copied["cells"]:
         if grade_id(cell) and not cell["metadata"]["nbgrader"].get("solution"):
             cell["source"] = without_hidden_tests(cell["source"])
-    return notebook_bytes(copied)
+    return json.dumps(copied).encode()
 
 
 def _mark_answers(graded: Any, checksums: dict[str, str]) -> None:

@@ -94,19 +94,24 @@ class Sandbox:
             path.write_bytes(content)
         os.chmod(self._data.name, 0o755)  # noqa: PTH101 - the sandbox's user reads it
         self._control, inside = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with tempfile.TemporaryFile() as said:
-            self._process = subprocess.Popen(
-                self._command(inside.fileno()),
-                pass_fds=(inside.fileno(),),
-                stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=said,
-                cwd="/",
-                env=self._environment(),
-                start_new_session=True,
-            )
-            inside.close()
-            self._await_ready(said)
+        self._process: subprocess.Popen[bytes] | None = None
+        with inside, tempfile.TemporaryFile() as said:
+            try:
+                self._process = subprocess.Popen(
+                    self._command(inside.fileno()),
+                    pass_fds=(inside.fileno(),),
+                    stdin=subprocess.DEVNULL,
+                    stdout=said,
+                    stderr=said,
+                    cwd="/",
+                    env=self._environment(),
+                    start_new_session=True,
+                )
+                inside.close()
+                self._await_ready(said)
+            except BaseException:
+                self.close()
+                raise
 
     def _command(self, control: int) -> list[str]:
         limits = self._limits
@@ -165,7 +170,6 @@ class Sandbox:
         except OSError:
             ready = b""
         if ready != b"ready\n":
-            self.close()
             said.seek(0)  # type: ignore[attr-defined]
             lines = said.read().decode("utf-8", "replace").strip().splitlines()  # type: ignore[attr-defined]
             raise NoSandboxError(lines[-1] if lines else "the sandbox did not start")
@@ -183,6 +187,7 @@ class Sandbox:
             socket.send_fds(self._control, [b"F"], [inside.fileno()])
             number = int(self._control.recv(64))
         except (OSError, ValueError) as error:
+            mine.close()
             raise NoSandboxError("the fork server has ended") from error
         finally:
             inside.close()
@@ -204,13 +209,16 @@ class Sandbox:
 
     def close(self) -> None:
         """End the server and its sessions."""
+        if self._current is not None:
+            self._current[1].close()
         self._current = None
         self._control.close()
-        try:
-            self._process.wait(timeout=2)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        if self._process is not None:
+            try:
+                self._process.wait(timeout=2)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
         self._data.cleanup()
 
     def __enter__(self) -> "Sandbox":

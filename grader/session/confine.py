@@ -96,8 +96,10 @@ def enter_namespaces(bounds: Bounds) -> None:
         os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    # A file takes memory beside its bytes, so their number is bounded too.
+    options = b"size=%d,nr_inodes=%d" % (bounds.tmp_bytes, max(1_000, bounds.tmp_bytes >> 12))
     _checked(libc.mount(b"proc", b"/proc", b"proc", _NOSUID_NODEV | 8, None), "mount /proc")
-    _checked(libc.mount(b"tmpfs", b"/tmp", b"tmpfs", _NOSUID_NODEV, b"size=%d" % bounds.tmp_bytes), "mount /tmp")
+    _checked(libc.mount(b"tmpfs", b"/tmp", b"tmpfs", _NOSUID_NODEV, options), "mount /tmp")
     with open("/proc/sys/user/max_user_namespaces", "w") as file:  # noqa: PTH123
         file.write("0")
 

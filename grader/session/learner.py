@@ -20,6 +20,7 @@ __all__ = ["Session", "make_shell", "serve"]
 
 _ROOM = 64 << 20
 MOST_HANDLES = 100_000
+_OVERHEAD = 100  # bytes that an output takes beside its text
 _TRUNCATED = "\n[output beyond the limit was left out]\n"
 
 
@@ -39,11 +40,13 @@ class Recorder:
         if self.outputs and self.outputs[-1].get("name") == name:
             self.outputs[-1]["text"] += text
         else:
+            self._left -= _OVERHEAD
             self.outputs.append({"output_type": "stream", "name": name, "text": text})
 
     def rich(self, kind: str, data: dict[str, Any], metadata: dict[str, Any], **more: Any) -> None:
         """Add a display or a result."""
         size = sum(len(value) if isinstance(value, str | bytes) else len(repr(value)) for value in data.values())
+        size += _OVERHEAD
         if size > self._left:
             self.stream("stdout", _TRUNCATED)
             return
@@ -86,6 +89,7 @@ def make_shell() -> Any:
     from IPython.core.displayhook import DisplayHook
     from IPython.core.displaypub import DisplayPublisher
     from IPython.core.interactiveshell import InteractiveShell
+    from traitlets import Type
     from traitlets.config import Config
 
     class Publisher(DisplayPublisher):
@@ -108,6 +112,8 @@ def make_shell() -> Any:
             """Nothing was written to a stream."""
 
     class Shell(InteractiveShell):
+        display_pub_class = Type(Publisher)
+        displayhook_class = Type(Hook)
         session: "Session"
 
         def _showtraceback(self, etype: Any, evalue: Any, stb: Any) -> None:
@@ -118,8 +124,6 @@ def make_shell() -> Any:
 
     config = Config()
     config.HistoryManager.enabled = False
-    config.InteractiveShell.display_pub_class = Publisher
-    config.InteractiveShell.displayhook_class = Hook
     config.InteractiveShell.colors = "NoColor"
     return Shell.instance(config=config)
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from grader.cli import cli
 from tests.helpers import ROOT, CourseCopy, copy_of_course, said_once
 
-COMMANDS = ["release", "autograde", "feedback", "export", "scores", "check", "demo"]
+COMMANDS = ["release", "autograde", "feedback", "export", "scores", "check", "doctor", "demo"]
 
 
 def invoke(*arguments: str) -> Result:

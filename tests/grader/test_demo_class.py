@@ -311,7 +311,9 @@ def test_an_interrupted_submission_leaves_the_one_before(course: Course, monkeyp
 
 def test_a_unit_that_the_course_does_not_have_is_refused(course: Course) -> None:
     other = DemoClass(unit="gates", due=DEMO.due, learners=DEMO.learners)
-    with pytest.raises(UnknownUnitError, match=r"no unit 'gates' in solutions/; the units are: activations, capstone, "):
+    with pytest.raises(
+        UnknownUnitError, match=r"no unit 'gates' in solutions/; the units are: activations, capstone, "
+    ):
         write_submissions(course, other)
     assert not course.submitted.exists()
 

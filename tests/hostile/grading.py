@@ -17,7 +17,7 @@ from tests.hostile.corpus import SOURCE, UNIT, Case, as_bytes, assignment, hones
 __all__ = ["LIMITS", "Grading"]
 
 LIMITS = Limits(
-    cell_seconds=1.5,
+    cell_seconds=1.2,
     total_seconds=30.0,
     cpu_seconds=20,
     memory_bytes=1 << 30,

@@ -45,7 +45,7 @@ def outside(grading: Grading) -> frozenset[str]:
     ]
     files = {path for folder in folders for path in folder.rglob("*") if path.is_file()}
     said = {f"{path}: {hash(path.read_bytes())}" for path in files}
-    return frozenset(said | {str(path) for path in Path("/tmp").glob("ffn-hostile-*")})
+    return frozenset(said | {str(path) for path in Path("/tmp").glob("ffn-hostile-was-here")})
 
 
 def parameter(case: Case) -> object:

@@ -26,6 +26,6 @@ def open_course(released_course: CourseCopy, tmp_path: Path) -> Course:
 def stock_rows(released_course: CourseCopy, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     """What nbgrader's own autograde leaves in the gradebook for four learners of the demo class."""
     copy = copied(released_course, tmp_path_factory.mktemp("stock") / "course", FOUR)
-    for learner, (graded, log) in autograded(copy, STOCK, FOUR).items():
+    for learner, (graded, log) in autograded(copy, [(STOCK, learner) for learner in FOUR]).items():
         assert graded, (learner, log)
     return rows(Course(copy.root))

@@ -11,13 +11,16 @@ from typing import Any
 from grader import stock
 from grader.course import Course
 from grader.demo_class import demo_class, write_submissions
+from grader.engine.read import read_submission
 from grader.engine.restore import Assignment, restore
 from grader.engine.store import load_assignment
 from grader.engine.verdict import GRADED, TestResult, Verdict
 from tests.helpers import CODE, CourseCopy, copy_of_course
 
 UNIT = "activations"
+WRITTEN = "inactive_or_dead"
 DEMO = demo_class(UNIT)
+DUE: datetime = DEMO.due.replace(tzinfo=None)
 FOUR = ("learner-02", "learner-03", "learner-07", "learner-09")
 """Nothing done; one mistake; late; a test cell deleted."""
 
@@ -45,23 +48,21 @@ from grader.course import Course
 
 course = Course(Path.cwd())
 config = course.config()
-lists, learners = json.loads(sys.argv[1])
-config.Autograde.sanitize_preprocessors = lists["sanitize"]
-config.Autograde.autograde_preprocessors = lists["autograde"]
-api = course.nbgrader(config)
 found = {}
-for learner in learners:
-    result = api.autograde("activations", learner, create=True)
+for lists, learner in json.loads(sys.argv[1]):
+    config.Autograde.sanitize_preprocessors = lists["sanitize"]
+    config.Autograde.autograde_preprocessors = lists["autograde"]
+    result = course.nbgrader(config).autograde("activations", learner, create=True)
     found[learner] = (result["success"], result.get("log", "") + result.get("error", ""))
 print(json.dumps(found))
 """
 
 
 def autograded(
-    course: CourseCopy, lists: dict[str, list[str]], learners: Iterable[str]
+    course: CourseCopy, jobs: Iterable[tuple[dict[str, list[str]], str]]
 ) -> dict[str, tuple[bool, str]]:
-    """Let nbgrader autograde, with these preprocessors; for each learner whether it did, and what it said."""
-    done = course.command(sys.executable, "-c", _SCRIPT, json.dumps([lists, list(learners)]))
+    """Let nbgrader autograde, each learner with these preprocessors; for each whether it did, and what it said."""
+    done = course.command(sys.executable, "-c", _SCRIPT, json.dumps(list(jobs)))
     assert done.returncode == 0, done.stderr
     found: dict[str, tuple[bool, str]] = json.loads(done.stdout.splitlines()[-1])
     return found
@@ -94,18 +95,33 @@ def hand_in(course: Course, learner: str, text: str | bytes, name: str = f"{UNIT
     return path
 
 
+def restored(assignment: Assignment, answers: dict[str, str], own: Iterable[str] = ()) -> Any:
+    """The notebook of a submission with these answers by grade id, and some cells of the learner's own before them."""
+    cells: list[dict[str, Any]] = [{"cell_type": "code", "source": text, "metadata": {}} for text in own]
+    for cell in assignment.reference["cells"]:
+        marks = cell["metadata"].get("nbgrader", {})
+        if marks.get("grade_id") in answers:
+            cells.append(cell | {"source": answers[marks["grade_id"]]})
+    data = json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}).encode()
+    return restore(assignment, read_submission(data, len(data))).notebook
+
+
+def forget_unit(course: Course) -> None:
+    """Take the unit out of the gradebook."""
+    from nbgrader.api import Gradebook
+
+    with Gradebook(db_url(course)) as gradebook:
+        gradebook.remove_assignment(UNIT)
+
+
 def a_verdict(
     course: Course, *, share: float = 1.0, written: str | None = "My own words.", status: str = GRADED, **more: Any
 ) -> tuple[Assignment, Verdict]:
     """The verdict of a grading that gives a share of every test's points, without having graded anything."""
     assignment = load_assignment(course, UNIT)
-    cells = []
-    for cell in assignment.reference["cells"]:
-        marks = cell["metadata"].get("nbgrader")
-        if marks and marks.get("solution"):
-            text = written if cell["cell_type"] == "markdown" else cell["source"]
-            if text is not None:
-                cells.append({"cell_type": cell["cell_type"], "source": text, "grade_id": marks["grade_id"]})
+    answers = dict(assignment.answers)
+    if written is not None:
+        answers[WRITTEN] = written
     marks_of = [cell["metadata"].get("nbgrader", {}) for cell in assignment.reference["cells"]]
     tests = [marks for marks in marks_of if marks.get("grade") and not marks.get("solution")]
     results = tuple(TestResult(m["grade_id"], "", share * m["points"], float(m["points"])) for m in tests)
@@ -114,7 +130,7 @@ def a_verdict(
         "learner": "A word to the learner.",
         "instructor": "A word to the instructor.",
         "results": results,
-        "notebook": restore(assignment, cells).notebook,
+        "notebook": restored(assignment, answers),
     }
     return assignment, Verdict(**(fields | more))
 
@@ -181,7 +197,3 @@ def by_hand(
         if comment is not None:
             gradebook.find_comment(cell, UNIT, UNIT, learner).manual_comment = comment
         gradebook.db.commit()
-
-
-DUE: datetime = DEMO.due.replace(tzinfo=None)
-WRITTEN = "inactive_or_dead"

@@ -17,7 +17,7 @@ from grader.exceptions import (
     InvalidLearnerError,
     NotReleasedError,
 )
-from tests.grader.engine.courses import DUE, UNIT, WRITTEN, a_verdict, by_hand, db_url, rows
+from tests.grader.engine.courses import DUE, UNIT, WRITTEN, a_verdict, by_hand, db_url, forget_unit, rows
 
 pytestmark = pytest.mark.slow
 
@@ -227,7 +227,7 @@ def test_a_name_that_is_no_learner_s_id_is_never_written(open_course: Course, le
 
 
 def test_a_unit_that_was_not_released_is_named(open_course: Course) -> None:
-    (open_course.var / "gradebook.db").unlink()
+    forget_unit(open_course)
     with pytest.raises(NotReleasedError, match="grader release activations"):
         save(open_course)
 

@@ -11,7 +11,7 @@ import pytest
 
 from grader.course import Course
 from grader.engine.read import UnreadableError
-from grader.engine.restore import Assignment, restore
+from grader.engine.restore import Assignment
 from grader.engine.store import (
     RECORD_KEY,
     Submission,
@@ -29,7 +29,7 @@ from grader.engine.store import (
 from grader.engine.verdict import GRADED, MISSING, REPAIRED, UNREADABLE, Limits, Note, Verdict
 from grader.exceptions import BrokenReferenceError, InvalidLearnerError, UnknownUnitError
 from grader.notebooks import grade_id
-from tests.grader.engine.courses import UNIT, hand_in
+from tests.grader.engine.courses import UNIT, hand_in, restored
 from tests.helpers import ROOT, copy_of_course
 
 LIMITS = Limits(submission_bytes=1000)
@@ -249,9 +249,7 @@ def test_the_digest_tells_submissions_times_and_assignments_apart(assignment: As
 
 
 def verdict(assignment: Assignment, status: str = GRADED, **more: Any) -> Verdict:
-    answer = {"cell_type": "code", "source": "def relu(z): ...", "grade_id": "relu"}
-    own = {"cell_type": "code", "source": "print(1)", "grade_id": None}
-    fields: dict[str, Any] = {"notebook": restore(assignment, [own, answer, own]).notebook}
+    fields: dict[str, Any] = {"notebook": restored(assignment, {"relu": "def relu(z): ..."}, ["a = 1", "b = 1"])}
     return Verdict(status, "To the learner.", "To the instructor.", **(fields | more))
 
 

@@ -24,7 +24,7 @@ from grader.session import wire
 from grader.session.wire import Decoder, Encoder, ProtocolError, Wire
 
 CLEAN = (ProtocolError, EOFError, TimeoutError)
-QUICK = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 class Handle:
@@ -422,13 +422,13 @@ def decoded(tree: Any, data: list[bytes]) -> None:
         assert (value == value) in (True, False)
 
 
-@settings(QUICK, max_examples=600)
+@settings(QUICK, max_examples=300)
 @given(trees, st.lists(arrays.map(npy) | st.binary(max_size=80), max_size=2))
 def test_random_trees_give_a_value_or_are_refused(tree: Any, data: list[bytes]) -> None:
     decoded(tree, data)
 
 
-@settings(QUICK, max_examples=300)
+@settings(QUICK, max_examples=150)
 @given(arrays.map(npy), st.data())
 def test_damaged_arrays_give_a_value_or_are_refused(good: bytes, data: st.DataObject) -> None:
     place = data.draw(st.integers(0, len(good) - 1))
@@ -522,7 +522,7 @@ def test_a_frame_made_by_hand_is_taken() -> None:
     assert [bytes(part) for part in data] == [b"ab", b"", b"c"]
 
 
-@settings(QUICK, max_examples=200)
+@settings(QUICK, max_examples=100)
 @given(
     st.binary(max_size=200) | st.binary(max_size=60).map(frame) | trees.map(lambda tree: frame(json.dumps(tree)))
 )
@@ -535,7 +535,7 @@ def test_random_bytes_are_refused(sent: bytes) -> None:
     assert all(isinstance(part, memoryview) for part in data)
 
 
-@settings(QUICK, max_examples=60)
+@settings(QUICK, max_examples=40)
 @given(values, st.data())
 def test_a_cut_frame_ends_at_the_end(value: Any, data: st.DataObject) -> None:
     encoder = Encoder(id)
