@@ -92,6 +92,9 @@ _HARMLESS_MAGIC = {
     "whos",
 }
 _TIMING_MAGIC = {"capture", "prun", "time", "timeit"}
+_MAGIC_LINE = re.compile(r"^[ \t]*[%!?,;/]|=[ \t]*[%!]|\?[ \t]*$", re.MULTILINE)
+_MOST_MAGIC = 400_000
+"""Lines that may be magic, times the characters of the cell; beyond it a cell is not looked at."""
 
 _SCOPES = (
     ast.AsyncFunctionDef,
@@ -250,6 +253,9 @@ def _without_magic(source: str) -> str:
     """A cell's source with IPython's own syntax written as calls, as a kernel does it."""
     from IPython.core.inputtransformer2 import TransformerManager
 
+    # IPython reads the whole cell anew for each of its lines, and this process has no time limit for it.
+    if len(_MAGIC_LINE.findall(source)) * len(source) > _MOST_MAGIC:
+        raise MemoryError
     try:
         return str(TransformerManager().transform_cell(source))  # type: ignore[no-untyped-call]
     except Exception as error:

@@ -267,13 +267,26 @@ class _Run:
         except Exception as error:
             message = _message(error)
             cell["outputs"] = [*_text(said), _error(type(error).__name__, message, _lines(error))]
+            self._settle(cell, name)
             return 0.0, message
+        if not self._settle(cell, name):
+            return 0.0, "The answer disturbed its session in this test."
         most = _points(cell)
         cell["outputs"] = _text(said)
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= most:
             cell["outputs"].append(_result(value, cell["execution_count"]))
             return float(value), ""
         return most, ""
+
+    def _settle(self, cell: Any, name: str) -> bool:
+        """Whether the session is where it should be after a test; if not, it ends at this cell."""
+        assert self._session is not None
+        try:
+            self._session.settle()
+        except SessionLostError as error:
+            self._lose(cell, name, error)
+            return False
+        return True
 
     def verdict(self) -> Verdict:
         """What it all came to."""

@@ -40,6 +40,7 @@ class LearnerSession:
         self._held: list[Callable[..., Any]] = []
         self._depth = 0
         self._callbacks = 0
+        self._asked = 0
         self._lost: SessionLostError | None = None
         self._forgotten = False
 
@@ -69,6 +70,10 @@ class LearnerSession:
     def stand_in(self, step: str) -> None:
         """Let the course's own functions stand in for those of earlier steps, in the session too."""
         self._ask({"op": "stand_in", "step": step}, [])
+
+    def settle(self) -> None:
+        """See that nothing is left over from the cell at hand, such as a reply behind a forged one."""
+        self._ask({"op": "ping"}, [])
 
     def stand_back(self) -> None:
         """Give the learner's own functions back."""
@@ -139,14 +144,19 @@ class LearnerSession:
             raise RuntimeError("the session that this object belonged to has ended")
         if self._lost is not None:
             raise SessionLostError(str(self._lost), timed_out=self._lost.timed_out)
+        self._asked += 1
+        number = self._asked
         try:
-            self._wire.send(message, arrays, self._deadline)
+            self._wire.send(message | {"n": number}, arrays, self._deadline)
             while True:
                 reply, received = self._wire.receive(self._deadline)
                 if not isinstance(reply, dict):
                     raise ProtocolError("the session sent no reply")
                 decoder = Decoder(received, self._take)
                 if "callback" not in reply:
+                    # A reply that the learner's code forged pushes the true one back to the next request.
+                    if reply.get("n", number) != number:
+                        raise ProtocolError("the session answered another question")
                     break
                 self._answer(reply, decoder)
         except TimeoutError:

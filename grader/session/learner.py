@@ -172,13 +172,13 @@ class Session:
             encoder = Encoder(self._hold)
             name, text = _named(error)
             reply = {"error": name, "text": text[:20_000], "line": self._line(error)}
-        self._send(reply, encoder)
+        self._send(reply | {"n": request["n"]}, encoder)
 
     def _send(self, reply: Any, encoder: Encoder) -> None:
         try:
             self._wire.send(reply, encoder.arrays)
         except ProtocolError as error:
-            self._wire.send({"error": "ValueError", "text": str(error), "line": None}, [])
+            self._wire.send({"error": "ValueError", "text": str(error), "line": None, "n": reply["n"]}, [])
 
     def _hold(self, value: Any) -> Any:
         if len(self._handles) >= MOST_HANDLES:
@@ -263,6 +263,9 @@ class Session:
         self._kept = {name: self.names[name] for name in own if name in self.names}
         self._kept |= {name: _MISSING for name in own if name not in self.names}
         self.names.update(own)
+        return {"value": {"v": None}}
+
+    def _ping(self, request: Any, decoder: Decoder, encoder: Encoder) -> Any:
         return {"value": {"v": None}}
 
     def _stand_back(self, request: Any, decoder: Decoder, encoder: Encoder) -> Any:
