@@ -133,10 +133,10 @@ def _notebook_name(folder: int, unit: str) -> tuple[str | None, tuple[Note, ...]
     with os.scandir(folder) as entries:
         for _, entry in zip(range(MOST_ENTRIES), entries, strict=False):
             names.add(entry.name)
+    others = sorted(n for n in names - {wanted} if n.endswith(".ipynb") and not n.startswith("."))
     with contextlib.suppress(OSError):
         os.stat(wanted, dir_fd=folder, follow_symlinks=False)
-        return wanted, ()
-    others = sorted(name for name in names if name.endswith(".ipynb") and not name.startswith("."))
+        return wanted, _beside(others)
     if not others:
         return None, ()
     if len(others) > 1:
@@ -144,6 +144,14 @@ def _notebook_name(folder: int, unit: str) -> tuple[str | None, tuple[Note, ...]
     shown = ascii(others[0][:80])
     what = f"The notebook was named {shown}, not {wanted!r}"
     return others[0], (Note("", f"{what}; it was graded.", f"{what}; it was the only one, and was graded."),)
+
+
+def _beside(others: list[str]) -> tuple[Note, ...]:
+    """A note on notebooks that lie beside the one that is graded: the learner may have worked in one of them."""
+    if not others:
+        return ()
+    shown = f"{others[0][:80]!a}{' and others' if others[1:] else ''}"
+    return (Note("", f"Only the exercise's own notebook was graded, not {shown}.", f"Not looked at: {shown}."),)
 
 
 def _regular(folder: int, name: str, most: int) -> bytes:

@@ -100,6 +100,8 @@ def enter_namespaces(bounds: Bounds) -> None:
     options = b"size=%d,nr_inodes=%d" % (bounds.tmp_bytes, max(1_000, bounds.tmp_bytes >> 12))
     _checked(libc.mount(b"proc", b"/proc", b"proc", _NOSUID_NODEV | 8, None), "mount /proc")
     _checked(libc.mount(b"tmpfs", b"/tmp", b"tmpfs", _NOSUID_NODEV, options), "mount /tmp")
+    # Semaphores of multiprocessing live there.
+    _checked(libc.mount(b"tmpfs", b"/dev/shm", b"tmpfs", _NOSUID_NODEV, options), "mount /dev/shm")
     with open("/proc/sys/user/max_user_namespaces", "w") as file:  # noqa: PTH123
         file.write("0")
 

@@ -279,8 +279,8 @@ def audit(course: CourseCopy) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.slow
 def test_the_second_misconception_of_the_guide_is_named_too(changed: CourseCopy) -> None:
-    added = block(f"`{MISCONCEPTIONS}`, in `misconceptions` of the step:")
-    edit(changed.root / MISCONCEPTIONS, "misconceptions=(\n", f"misconceptions=(\n{added}")
+    added = block(f"`{MISCONCEPTIONS}`, in `misconceptions` of the step, with a comma behind it:")
+    edit(changed.root / MISCONCEPTIONS, "misconceptions=(\n", f"misconceptions=(\n{added.rstrip()},\n")
     done = audit(changed)
     assert done.returncode == 0, done.stdout
     figures = audited(done.stdout)
