@@ -52,6 +52,7 @@ class Run:
 
 def make_course(folder: Path, unit: str, learners: int) -> Path:
     """A copy of the course with the class's submissions."""
+    folder.mkdir(parents=True)
     for part in PARTS:
         source = ROOT / part
         skip = shutil.ignore_patterns("__pycache__", "var", ".ipynb_checkpoints")
