@@ -18,7 +18,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PARTS = ("_config.yml", "_toc.yml", "book", "exercises", "ffn", "tools", "requirements.txt", "requirements-models.txt")
+PARTS = (
+    "_config.yml",
+    "_toc.yml",
+    "book",
+    "exercises",
+    "ffn",
+    "tools",
+    "requirements.txt",
+    "requirements-models.txt",
+)
 EDITED = "book/worked-cells/cell-b.md"
 BARS = {"clean build": 180.0, "after an edit": 15.0, "nothing changed": 15.0}
 
