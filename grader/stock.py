@@ -1,22 +1,13 @@
-"""Grade with nbgrader's own autograder, and write its HTML feedback and CSV."""
+"""What nbgrader itself does around grading: due dates and names in its gradebook, HTML feedback, CSV."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 
 from grader.course import Course
 from grader.exceptions import NbgraderFailedError, NotGradedError
 
-__all__ = ["Failure", "autograde", "export_csv", "feedback", "name_learners", "set_due"]
-
-
-@dataclass(frozen=True)
-class Failure:
-    """A submission that a step could not handle, with nbgrader's reason."""
-
-    learner: str
-    reason: str
+__all__ = ["export_csv", "feedback", "name_learners", "set_due"]
 
 
 def set_due(course: Course, unit: str, due: datetime) -> None:
@@ -35,29 +26,6 @@ def name_learners(course: Course, learners: Iterable[str]) -> None:
         for learner in learners:
             first, _, last = learner.partition("-")
             gradebook.update_or_create_student(learner, first_name=first.capitalize(), last_name=last)
-
-
-def autograde(
-    course: Course, unit: str, learners: list[str], *, force: bool = False, progress: Callable[[str], None]
-) -> list[Failure]:
-    """Grade submissions one after another; ``progress`` is called with each learner's id when it is done.
-
-    A submission that fails is reported and does not keep the others from being graded.
-
-    Raises:
-        UnknownUnitError: the course has no such unit.
-    """
-    course.require_unit(unit)
-    api = course.nbgrader()
-    failures = []
-    for learner in learners:
-        with _quiet():
-            result = api.autograde(unit, learner, force=force, create=True)
-        if not result["success"]:
-            log = result.get("log") or result.get("error") or ""
-            failures.append(Failure(learner=learner, reason=str(NbgraderFailedError("grade", unit, log))))
-        progress(learner)
-    return failures
 
 
 def feedback(course: Course, unit: str) -> None:

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from grader.engine.verdict import Note
-from grader.notebooks import grade_id, steps
+from grader.notebooks import grade_id, steps, without_hidden_tests
 
 __all__ = ["NO_ANSWER", "Assignment", "Restored", "restore"]
 
@@ -99,7 +99,9 @@ def _compare(notes: list[Note], known: dict[str, Any], first: dict[str, dict[str
             _note(notes, name, "was missing; it is back as it was given out")
         elif first[name]["cell_type"] != cell["cell_type"]:
             _note(notes, name, "had become a cell of another kind; it is what it was again")
-        elif not marks.get("solution") and _plain(first[name]["source"]) != _plain(_released(cell["source"])):
+        elif not marks.get("solution") and _plain(first[name]["source"]) != _plain(
+            without_hidden_tests(cell["source"])
+        ):
             _note(notes, name, "had been changed; it is as it was given out")
         elif any(first[name]["marks"].get(key, value) != value for key, value in marks.items() if key in _MARKS):
             _note(notes, name, "had other marks or points; it has those that it was given out with")
@@ -118,17 +120,8 @@ def _plain(source: str) -> str:
     return "\n".join(line.rstrip() for line in source.strip().splitlines())
 
 
-def _released(source: str) -> str:
-    """A test cell as learners get it: without its hidden region."""
-    kept, hidden = [], False
-    for line in source.splitlines():
-        if "BEGIN HIDDEN TESTS" in line:
-            hidden = True
-        elif "END HIDDEN TESTS" in line:
-            hidden = False
-        elif not hidden:
-            kept.append(line)
-    return "\n".join(kept)
+def _released(cell: Any) -> str:
+    return without_hidden_tests(cell["source"])
 
 
 def _cells(reference: list[Any], first: dict[str, dict[str, Any]], own: dict[str, list[str]]) -> list[Any]:
