@@ -130,7 +130,7 @@ def flags(notebook: Any, reference: Any) -> dict[str, list[str]]:
     """
     tests = steps(reference)
     cells = {name: cell for cell in reference["cells"] if (name := grade_id(cell)) is not None}
-    own = {step: _defined(cells[step]["source"]) for step in tests}
+    own = {step: _bound_by_course(cells[step]["source"]) for step in tests}
     step_of = {test: step for step, names in tests.items() for test in names}
     locked = {name for name, cell in cells.items() if not cell["metadata"]["nbgrader"].get("solution")}
     names: dict[str, list[_Statement]] = {}
@@ -208,10 +208,22 @@ class _Known:
     """What a step's answer may hold: the numbers of the reference answer, and the values it is about."""
 
     def __init__(self, reference: str, ids: Iterable[str] | None) -> None:
-        trees = [statement.tree for statement in _statements(reference) if statement.tree is not None]
-        self.needed = {number for tree in trees for number in _numbers(tree)}
-        self.lists = {numbers for tree in trees for numbers in _lists(tree)}
+        self.needed, self.lists = _written(reference)
         self.ids = None if ids is None else set(ids)
+
+
+@cache
+def _of_course(source: str) -> tuple[_Statement, ...]:
+    """The statements of a cell of the course's own; the same for every learner."""
+    return tuple(_statements(source))
+
+
+@cache
+def _written(reference: str) -> tuple[frozenset[float], frozenset[tuple[float, ...]]]:
+    """The numbers of a reference answer, and its lists of numbers."""
+    trees = [statement.tree for statement in _of_course(reference) if statement.tree is not None]
+    numbers = frozenset(number for tree in trees for number in _numbers(tree))
+    return numbers, frozenset(numbers for tree in trees for numbers in _lists(tree))
 
 
 def _phrases(statements: Collection[_Statement], known: _Known) -> list[str]:
@@ -264,17 +276,18 @@ def _without_magic(source: str) -> str:
 
 
 def _statement(node: ast.stmt, *, broke_off: bool) -> _Statement:
-    binds, loads = _names(node)
+    parts = list(ast.walk(node))
+    binds, loads = _names(node, parts)
     uses: dict[str, None] = {}
-    for part in ast.walk(node):
+    for part in parts:
         uses.update(dict.fromkeys(_gets_at(part)))
         if isinstance(part, ast.ImportFrom) and any(alias.name == "*" for alias in part.names):
             binds |= _public(part.module or "")
     uses.update(dict.fromkeys(sorted(loads & (_TOOLS | _FUNCTIONS))))
-    fills = {name for part in ast.walk(node) for name in _filled(part)} & loads
-    changes = {name for part in ast.walk(node) for name in _changed(part)} & loads
+    fills = {name for part in parts for name in _filled(part)} & loads
+    changes = {name for part in parts for name in _changed(part)} & loads
     sure = isinstance(node, _SURE) and not broke_off
-    sure = sure and not any(isinstance(part, ast.Global) for part in ast.walk(node))
+    sure = sure and not any(isinstance(part, ast.Global) for part in parts)
     return _Statement(
         tree=node,
         binds=frozenset(binds),
@@ -286,9 +299,9 @@ def _statement(node: ast.stmt, *, broke_off: bool) -> _Statement:
     )
 
 
-def _names(node: ast.stmt) -> tuple[set[str], set[str]]:
-    """Names of the notebook that a statement binds, and that it reads."""
-    if any(isinstance(part, _SCOPES) for part in ast.walk(node)):
+def _names(node: ast.stmt, parts: list[ast.AST]) -> tuple[set[str], set[str]]:
+    """Names of the notebook that a statement of these parts binds, and that it reads."""
+    if any(isinstance(part, _SCOPES) for part in parts):
         try:
             return _scopes(symtable.symtable(ast.unparse(node), "<cell>", "exec"))
         except (SyntaxError, RecursionError):
@@ -296,7 +309,7 @@ def _names(node: ast.stmt) -> tuple[set[str], set[str]]:
             pass
     binds: set[str] = set()
     loads: set[str] = set()
-    for part in ast.walk(node):
+    for part in parts:
         if isinstance(part, ast.Name):
             (loads if isinstance(part.ctx, ast.Load) else binds).add(part.id)
         elif isinstance(part, ast.alias):
@@ -355,14 +368,10 @@ def _public(module: str) -> frozenset[str]:
     return frozenset(getattr(found, "__all__", [name for name in vars(found) if not name.startswith("_")]))
 
 
-def _defined(source: str) -> set[str]:
-    """Functions and other names that a reference answer defines."""
-    return set().union(*(statement.binds for statement in _statements(source)))
-
-
 @cache
-def _bound_by_course(source: str) -> set[str]:
-    return _defined(source)
+def _bound_by_course(source: str) -> frozenset[str]:
+    """Functions and other names that a cell of the course's own defines."""
+    return frozenset().union(*(statement.binds for statement in _of_course(source)))
 
 
 def _broke_off(cell: Any) -> bool:
@@ -404,7 +413,7 @@ def _reached(
 
 def _meddling(test: str, names: Mapping[str, list[_Statement]]) -> list[str]:
     """What a learner's cells did to names that a test relies on, and to the insides of the course's module."""
-    guarded = _GUARDED & set().union(*(statement.loads for statement in _statements(test)))
+    guarded = _GUARDED & set().union(*(statement.loads for statement in _of_course(test)))
     own = [
         name
         for name in sorted(guarded & names.keys())

@@ -6,6 +6,7 @@ from typing import Any
 
 __all__ = [
     "FLAG_KEY",
+    "HIDDEN_KEY",
     "answer_ids",
     "checked_ids",
     "grade_id",
@@ -18,6 +19,9 @@ __all__ = [
 
 FLAG_KEY = "ffn-flags"
 """Key in an answer cell's metadata under which a graded notebook keeps what an instructor should look at."""
+
+HIDDEN_KEY = "ffn-hidden"
+"""Key in a test cell's metadata that says of a graded notebook: what is shown there came out of hidden tests."""
 
 _HIDDEN = re.compile(
     r"^[^\n]*BEGIN HIDDEN TESTS.*?(?:^[^\n]*END HIDDEN TESTS[^\n]*\n?|\Z)", re.DOTALL | re.MULTILINE

@@ -117,16 +117,17 @@ def grade_unit(
         if progress is not None:
             progress(outcome)
 
-    with Writer(config.CourseDirectory.db_url, config) as writer:
-        writer.check(assignment)
-        keeper = _Keeper(course, assignment, writer, done)
-        asked = list(dict.fromkeys(learners))
-        tasks = _tasks(course, assignment, asked, limits, writer.graded(unit), keeper, done, force=force)
-        count = workers or _cores()
-        with _Pool(assignment, limits, sandbox, count) as pool:
+    asked = list(dict.fromkeys(learners))
+    with _Pool(assignment, limits, sandbox, workers or _cores()) as pool:
+        # They get ready while this process opens the gradebook, for which it imports much.
+        pool.start(len(asked) if force else sum(not record_of(course, learner, unit) for learner in asked))
+        with Writer(config.CourseDirectory.db_url, config) as writer:
+            writer.check(assignment)
+            keeper = _Keeper(course, assignment, writer, done)
+            tasks = _tasks(course, assignment, asked, limits, writer.graded(unit), keeper, done, force=force)
             for result in pool.run(tasks):
                 keeper.keep(result)
-        keeper.finish()
+            keeper.finish()
     return [outcomes[learner] for learner in asked]
 
 
@@ -264,10 +265,17 @@ class _Pool:
 
     def __exit__(self, *details: object) -> None:
         for worker in self._workers:
+            worker.connection.close()
+        for worker in self._workers:
             worker.close()
 
+    def start(self, most: int) -> None:
+        """Start workers, of which no more than ``most`` will have work."""
+        while len(self._workers) < min(self._count, most):
+            self._workers.append(_Worker(self._assignment, self._limits, self._sandbox))
+
     def run(self, tasks: Iterator[_Task]) -> Iterator[_Result]:
-        """Results as they come. Workers are started as there is work for them."""
+        """Results as they come. More workers are started as there is work for them."""
         again: deque[_Task] = deque()
         while True:
             while len(self._busy()) < self._count:
@@ -412,35 +420,52 @@ def _one_thread() -> Iterator[None]:
             os.environ["OPENBLAS_NUM_THREADS"] = before
 
 
-def _packed(assignment: Assignment) -> tuple[str, bytes, tuple[tuple[str, bytes], ...]]:
-    return assignment.unit, notebook_bytes(assignment.reference), assignment.files
+@dataclass(frozen=True)
+class _Packed:
+    """An assignment on its way to a worker."""
+
+    unit: str
+    reference: bytes
+    files: tuple[tuple[str, bytes], ...]
+    modules: tuple[str, ...]
+
+    def assignment(self) -> Assignment:
+        from nbformat.v4 import reads_json
+
+        return Assignment(self.unit, reads_json(self.reference), self.files)  # type: ignore[no-untyped-call]
+
+    def sandbox(self, limits: Limits, mode: str) -> Sandbox:
+        return Sandbox(limits, self.files, mode, modules=self.modules, wait=False)
 
 
-def _unpacked(packed: tuple[str, bytes, tuple[tuple[str, bytes], ...]]) -> Assignment:
-    from nbformat.v4 import reads_json
-
-    unit, reference, files = packed
-    return Assignment(unit, reads_json(reference), files)  # type: ignore[no-untyped-call]
+def _packed(assignment: Assignment) -> _Packed:
+    return _Packed(assignment.unit, notebook_bytes(assignment.reference), assignment.files, assignment.modules)
 
 
 def _work(
     connection: Connection,
-    packed: tuple[str, bytes, tuple[tuple[str, bytes], ...]],
+    packed: _Packed,
     limits: Limits,
     mode: str,
 ) -> None:
     """A worker's life: grade what comes until nothing comes any more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    assignment = _unpacked(packed)
     warm: Sandbox | None = None
     try:
+        with contextlib.suppress(NoSandboxError):
+            # It gets ready while this process does.
+            warm = packed.sandbox(limits, mode)
+        assignment = packed.assignment()
+        import ffn.exercise  # noqa: F401
+
         while True:
             header = json.loads(connection.recv_bytes())
             data = connection.recv_bytes()
             trouble = ""
             try:
                 if warm is None:
-                    warm = Sandbox(limits, assignment.files, mode)
+                    warm = packed.sandbox(limits, mode)
+                warm.wait()
             except NoSandboxError as error:
                 connection.send_bytes(json.dumps({"no_sandbox": error.reason}).encode())
                 return

@@ -4,14 +4,18 @@ import ast
 import contextlib
 import io
 import linecache
+import signal
 import symtable
 import tempfile
+import threading
 import time
 import traceback
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 from grader.engine.proxy import LearnerSession, Names, SessionLostError, text_of
@@ -31,7 +35,7 @@ from grader.engine.verdict import (
     Verdict,
 )
 from grader.flags import flags, withholds
-from grader.notebooks import FLAG_KEY, grade_id, is_hidden
+from grader.notebooks import FLAG_KEY, HIDDEN_KEY, grade_id, is_hidden, without_hidden_tests
 
 __all__ = ["grade"]
 
@@ -40,6 +44,8 @@ WITHHELD = "This step is asked for from scratch, so an answer that uses the cour
 _LONGEST_MESSAGE = 4_000
 # A notebook may have thousands of cells; not every one of them may have as much output as one may.
 _CELLS_FULL_OF_OUTPUT = 20
+_FEWEST_SECONDS = 2.0
+_GRACE_SECONDS = 1.0
 
 
 def grade(assignment: Assignment, submission: bytes | None, limits: Limits, sandbox: Sandbox) -> Verdict:
@@ -108,6 +114,15 @@ def _points(cell: Any) -> float:
     return float(_marks(cell).get("points", 0))
 
 
+@dataclass(frozen=True)
+class _Done:
+    """What has run in the session, to be run again in another one: a cell, or a moment to come back to."""
+
+    source: str = ""
+    both: bool = False
+    moment: str = ""
+
+
 @dataclass
 class _Run:
     """One submission under way."""
@@ -127,31 +142,69 @@ class _Run:
         self.room = _CELLS_FULL_OF_OUTPUT * self.limits.output_bytes
 
     def execute(self) -> None:
-        """Run every code cell: the learner's in the session, tests here, other locked cells in both."""
-        self._executed: list[tuple[str, bool]] = []
+        """Run every code cell: the learner's in the session, tests here, other locked cells in both.
+
+        Hidden tests run when all else has, each with what all names meant at its place: what their arguments tell a
+        learner's function, no later cell of the learner's can print.
+        """
+        if any("matplotlib" in cell["source"] for cell in self.restored.notebook["cells"]):
+            # Imported in each session it would take most of the time, and make its list of fonts anew.
+            self.sandbox.preload("matplotlib.figure")
+        self._executed: list[_Done] = []
         self._session: LearnerSession | None = self.sandbox.session()
         asked = {name for source in self.assignment.answers.values() for name in _defined(source)}
         self._names = Names(self._session, asked)
-        count = 0
-        cells = self.restored.notebook["cells"]
-        steps = {str(grade_id(cell)): step for cell, step in _tests(cells, self.assignment)}
         withheld = self._flag()
-        for place, cell in enumerate(cells):
+        reached: dict[str, tuple[float, str]] = {}
+        hidden: list[tuple[Any, str]] = []
+        count = 0
+        for place, cell in enumerate(self.restored.notebook["cells"]):
             if cell["cell_type"] != "code":
                 continue
             count += 1
-            name = str(grade_id(cell) or place + 1)
             cell["execution_count"] = count
+            name, source = str(grade_id(cell) or place + 1), cell["source"]
             both = bool(_marks(cell).get("locked")) and not _marks(cell).get("solution")
-            if _is_test(cell):
-                step = steps.get(name, "")
-                points, message = self._test(cell, name, withheld.get(name, ""))
-                self.results.append(TestResult(name, step, points, _points(cell), message))
-            else:
+            if not _is_test(cell):
                 self._cell(cell, name, both=both)
+            elif name in withheld:
+                cell["outputs"] = [_error("Withheld", withheld[name])]
+                reached[name] = 0.0, withheld[name]
+            elif is_hidden(cell):
+                self._keep(name)
+                source = without_hidden_tests(source)
+                if _is_code(source):
+                    reached[name] = self._test(cell, name, source)
+                if not reached.get(name, (0.0, ""))[1]:
+                    hidden.append((cell, name))
+            else:
+                reached[name] = self._test(cell, name, source)
             if both or _is_test(cell):
                 # Whatever became of this cell, a later one means its names, and not the learner's.
-                self._names.reserve(_bound(cell["source"]))
+                self._names.reserve(_bound(source))
+        for cell, name in hidden:
+            reached[name] = self._hidden_test(cell, name)
+        for cell, step in _tests(self.restored.notebook["cells"], self.assignment):
+            name = str(grade_id(cell))
+            points, message = reached[name]
+            self.results.append(TestResult(name, step, points, _points(cell), message))
+
+    def _keep(self, moment: str) -> None:
+        """Keep what all names mean now, for the hidden tests at this place."""
+        self._names.keep(moment)
+        if self._session is not None:
+            self._session.keep(moment)
+        self._executed.append(_Done(moment=moment))
+
+    def _hidden_test(self, cell: Any, name: str) -> tuple[float, str]:
+        """Run a cell with hidden tests as if it ran at its place."""
+        cell["metadata"][HIDDEN_KEY] = True
+        if self._ready() and self._session is not None:
+            self._names.come_back(name)
+            self._session.come_back(name)
+        reached = self._test(cell, name, cell["source"])
+        self._names.hand_on(_bound(cell["source"]))
+        return reached
 
     def _flag(self) -> dict[str, str]:
         """Flag answers for the instructor; hidden tests of answers that use the course's module are not run."""
@@ -175,13 +228,16 @@ class _Run:
         while not self._over():
             self._session = self.sandbox.session()
             self._names.move(self._session)
-            for place, (source, both) in enumerate(self._executed):
+            for place, done in enumerate(self._executed):
+                if done.moment:
+                    self._session.keep(done.moment)
+                    continue
                 self._session.allow(self._seconds())
                 try:
-                    if both:
-                        self._here(source, "<locked>")
+                    if done.both:
+                        self._here(done.source, "<locked>")
                     with contextlib.suppress(Exception):
-                        self._session.run(source)
+                        self._session.run(done.source)
                 except SessionLostError:
                     del self._executed[place]
                     break
@@ -195,8 +251,11 @@ class _Run:
             _run_here(source, filename, self._names)
 
     def _seconds(self) -> float:
+        """Seconds for the next cell: after each that took too long fewer, so that some are left for the others."""
         left = self.limits.total_seconds - (time.monotonic() - self.start)
-        return max(0.05, min(self.limits.cell_seconds, left))
+        late = sum(timed_out for _, timed_out in self.lost)
+        most = min(self.limits.cell_seconds, max(_FEWEST_SECONDS, self.limits.cell_seconds * 0.5**late))
+        return max(0.05, min(most, left))
 
     def _over(self) -> bool:
         return time.monotonic() - self.start >= self.limits.total_seconds
@@ -225,7 +284,7 @@ class _Run:
             return
         except Exception as error:
             cell["outputs"] = [_error(type(error).__name__, _clean(text_of(error)))]
-        self._executed.append((cell["source"], both))
+        self._executed.append(_Done(cell["source"], both))
 
     def _ready(self) -> bool:
         if self._session is None and len(self.lost) <= self.limits.restarts and not self._over():
@@ -247,20 +306,18 @@ class _Run:
             )
         )
 
-    def _test(self, cell: Any, name: str, withheld: str) -> tuple[float, str]:
+    def _test(self, cell: Any, name: str, source: str) -> tuple[float, str]:
         """Run a test cell here, away from the learner's code; returns points and message."""
-        if withheld:
-            cell["outputs"] = [_error("Withheld", withheld)]
-            return 0.0, withheld
         if not self._ready():
             cell["outputs"] = [_error("NotRun", "this test was not run: no session, or no time, was left")]
             return 0.0, "The test was not run."
         assert self._session is not None
-        self._session.allow(self._seconds())
+        seconds = self._seconds()
+        self._session.allow(seconds)
         said = io.StringIO()
         try:
-            with contextlib.redirect_stdout(said), contextlib.redirect_stderr(io.StringIO()):
-                value = _run_here(cell["source"], f"<{name}>", self._names)
+            with contextlib.redirect_stdout(said), contextlib.redirect_stderr(io.StringIO()), _at_most(seconds):
+                value = _run_here(source, f"<{name}>", self._names)
         except SessionLostError as error:
             self._lose(cell, name, error)
             return 0.0, f"The answer {'took too long' if error.timed_out else 'ended its session'} in this test."
@@ -319,37 +376,70 @@ class _Run:
         )
 
 
-def _defined(source: str) -> set[str]:
-    """Names that an answer defines at its top level."""
-    found = set()
+@contextlib.contextmanager
+def _at_most(seconds: float) -> Iterator[None]:
+    """End a test cell whose own lines take too long, which no deadline of a session does; in the main thread only."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def late(*_: object) -> None:
+        raise SessionLostError("the time was over", timed_out=True)
+
+    before = signal.signal(signal.SIGALRM, late)
+    # The session's own deadline comes first, where it is the learner's code that takes so long.
+    signal.setitimer(signal.ITIMER_REAL, seconds + _GRACE_SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@cache
+def _is_code(source: str) -> bool:
+    """Whether there is more than comments."""
+    return bool(ast.parse(source).body)
+
+
+@cache
+def _defined(source: str) -> frozenset[str]:
+    """Names that a reference answer defines at its top level."""
+    found: set[str] = set()
     for node in ast.parse(source).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             found.add(node.name)
         elif isinstance(node, ast.Assign):
             found |= {target.id for target in node.targets if isinstance(target, ast.Name)}
-    return found
+    return frozenset(found)
 
 
-def _bound(source: str) -> set[str]:
+@cache
+def _bound(source: str) -> frozenset[str]:
     """Names that a trusted cell binds at its top level."""
-    table = symtable.symtable(source, "<cell>", "exec")
-    return {symbol.get_name() for symbol in table.get_symbols() if symbol.is_assigned() or symbol.is_imported()}
+    symbols = symtable.symtable(source, "<cell>", "exec").get_symbols()
+    return frozenset(symbol.get_name() for symbol in symbols if symbol.is_assigned() or symbol.is_imported())
 
 
 def _run_here(source: str, filename: str, names: Names) -> Any:
     """Run a trusted cell; the value of its last line if that is an expression (partial credit)."""
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-    tree = ast.parse(source, filename)
-    ending = tree.body[-1] if tree.body else None
-    last = ending if isinstance(ending, ast.Expr) else None
-    if last is not None:
-        tree.body.pop()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        exec(compile(tree, filename, "exec"), names)
-        if last is not None:
-            return eval(compile(ast.Expression(last.value), filename, "eval"), names)
-    return None
+        body, last = _compiled(source, filename)
+        exec(body, names)
+        return None if last is None else eval(last, names)
+
+
+@cache
+def _compiled(source: str, filename: str) -> tuple[CodeType, CodeType | None]:
+    """A trusted cell's code, and that of its last line where it is an expression."""
+    tree = ast.parse(source, filename)
+    ending = tree.body[-1] if tree.body else None
+    if not isinstance(ending, ast.Expr):
+        return compile(tree, filename, "exec"), None
+    tree.body.pop()
+    return compile(tree, filename, "exec"), compile(ast.Expression(ending.value), filename, "eval")
 
 
 def _message(error: Exception) -> str:

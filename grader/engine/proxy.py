@@ -1,9 +1,11 @@
 """The checker's side of a learner session: requests with deadlines, and stand-ins for the learner's objects."""
 
 import builtins
+import copy
 import socket
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -43,6 +45,9 @@ class LearnerSession:
         self._asked = 0
         self._lost: SessionLostError | None = None
         self._forgotten = False
+        self._first: list[list[str]] = []
+        self.rebound = 0
+        """Grows whenever a name may have come to mean something else in the session."""
 
     def allow(self, seconds: float) -> None:
         """Set the time by which the cell at hand has to be done."""
@@ -51,6 +56,7 @@ class LearnerSession:
 
     def run(self, source: str) -> dict[str, Any]:
         """Run a cell of the learner's; the outputs are as the session sent them."""
+        self.rebound += 1
         reply, _ = self._ask({"op": "run", "source": source}, [])
         if not isinstance(reply.get("outputs"), list):
             raise self._lose("the session sent no outputs")
@@ -69,7 +75,7 @@ class LearnerSession:
 
     def stand_in(self, step: str) -> None:
         """Let the course's own functions stand in for those of earlier steps, in the session too."""
-        self._ask({"op": "stand_in", "step": step}, [])
+        self._first.append(["stand_in", step])
 
     def settle(self) -> None:
         """See that nothing is left over from the cell at hand, such as a reply behind a forged one."""
@@ -77,7 +83,16 @@ class LearnerSession:
 
     def stand_back(self) -> None:
         """Give the learner's own functions back."""
-        self._ask({"op": "stand_back"}, [])
+        self._first.append(["stand_back", ""])
+
+    def keep(self, name: str) -> None:
+        """Keep what all names mean now, to come back to it."""
+        self._first.append(["keep", name])
+
+    def come_back(self, name: str) -> None:
+        """Let all names mean what they did when that was kept; what a value holds stays as it is."""
+        self.rebound += 1
+        self._first.append(["come_back", name])
 
     def call(self, handle: int, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
         """Call an object of the learner's; arrays, lists and dictionaries that it changed are changed here too."""
@@ -87,9 +102,33 @@ class LearnerSession:
             "handle": handle,
             "args": [encoder.encode(value) for value in arguments],
             "kwargs": {key: encoder.encode(value) for key, value in named.items()},
-            "errors": {key: value for key, value in np.geterr().items() if key in _FLOAT_ERRORS},
+            "errors": _float_errors(),
         }
         reply, decoder = self._ask(message, encoder.arrays)
+        return self._returned(reply, decoder, arguments, named)
+
+    def call_each(self, handle: int, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Call an object of the learner's with several arguments in one go; an exception stands for itself."""
+        encoder = Encoder(self._hold)
+        message = {
+            "op": "call_each",
+            "handle": handle,
+            "calls": [[encoder.encode(value) for value in arguments] for arguments in calls],
+            "errors": _float_errors(),
+        }
+        reply, decoder = self._ask(message, encoder.arrays)
+        replies = reply.get("each")
+        if type(replies) is not list or len(replies) != len(calls) or not all(type(r) is dict for r in replies):
+            raise self._lose("the session did not answer every call")
+        return [
+            _exception(one) if "error" in one else self._returned(one, decoder, arguments, {})
+            for one, arguments in zip(replies, calls, strict=True)
+        ]
+
+    def _returned(
+        self, reply: dict[str, Any], decoder: Decoder, arguments: tuple[Any, ...], named: Mapping[str, Any]
+    ) -> Any:
+        """What a call returned; what it changed of its arguments is changed here too."""
         value = self._decode(decoder, reply.get("value"))
         after, after_named = reply.get("args"), reply.get("kwargs")
         pairs: list[tuple[Any, Any]] = []
@@ -146,8 +185,12 @@ class LearnerSession:
             raise SessionLostError(str(self._lost), timed_out=self._lost.timed_out)
         self._asked += 1
         number = self._asked
+        message["n"] = number
+        if self._first:
+            # What needs no answer goes with the next request.
+            message["first"], self._first = self._first, []
         try:
-            self._wire.send(message | {"n": number}, arrays, self._deadline)
+            self._wire.send(message, arrays, self._deadline)
             while True:
                 reply, received = self._wire.receive(self._deadline)
                 if not isinstance(reply, dict):
@@ -158,6 +201,7 @@ class LearnerSession:
                     if reply.get("n", number) != number:
                         raise ProtocolError("the session answered another question")
                     break
+                self.rebound += 1
                 self._answer(reply, decoder)
         except TimeoutError:
             raise self._lose("the time was over", timed_out=True) from None
@@ -165,6 +209,7 @@ class LearnerSession:
             raise self._lose("the session ended") from None
         except ProtocolError as error:
             raise self._lose(str(error)) from None
+        self.rebound += "rebound" in reply
         if "error" in reply:
             raise _exception(reply)
         return reply, decoder
@@ -190,6 +235,22 @@ class LearnerSession:
         finally:
             self._depth -= 1
         self._wire.send(reply, encoder.arrays, self._deadline)
+
+
+def _float_errors() -> dict[str, str]:
+    """How numpy treats overflow and the like at this place."""
+    reactions: dict[str, Any] = dict(np.geterr())
+    return {key: reactions[key] for key in _FLOAT_ERRORS}
+
+
+def _copied(value: Any, memo: dict[int, Any]) -> Any:
+    """A copy that keeps its own state; what has none that could be copied, such as a module, is itself."""
+    if isinstance(value, ModuleType | type) or callable(value):
+        return value
+    try:
+        return copy.deepcopy(value, memo)
+    except Exception:
+        return value
 
 
 def _changed(mine: Any, value: Any, done: dict[int, Any]) -> Any:
@@ -306,6 +367,10 @@ class Proxy:
             raise TypeError(f"{self._proxy_kind!r} object is not callable")
         return self._proxy_session.call(self._proxy_number, arguments, named)
 
+    def _call_each(self, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Call the object several times in one go; what a call raised stands in the place of what it returned."""
+        return self._proxy_session.call_each(self._proxy_number, calls)
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
@@ -337,16 +402,28 @@ class Names(dict[str, Any]):
         self._asked = frozenset(asked)
         self._reserved: set[str] = set()
         self._overlaid: set[str] = set()
+        # Stand-ins for the learner's functions, kept while no name in the session has come to mean something else.
+        self._known: dict[str, Proxy] = {}
+        self._known_at = 0
+        self._moments: dict[str, tuple[dict[str, Any], set[str]]] = {}
+        self._handed_on: dict[str, Any] = {}
 
     def __missing__(self, name: str) -> Any:
         if name not in self._asked and (
             name in self._reserved or name.startswith("__") or hasattr(builtins, name)
         ):
             raise KeyError(name)
+        if self._known_at != self._session.rebound:
+            self._known, self._known_at = {}, self._session.rebound
+        if name in self._known:
+            return self._known[name]
         try:
-            return self._session.get(name)
+            value = self._session.get(name)
         except NameError:
             raise KeyError(name) from None
+        if isinstance(value, Proxy):
+            self._known[name] = value
+        return value
 
     def __setitem__(self, name: str, value: Any) -> None:
         """Bind a name; an object of the learner's that is put back under its own name is asked for anew instead."""
@@ -378,18 +455,39 @@ class Names(dict[str, Any]):
         """Ask another session from now on. What trusted cells have made stays, without objects of the old session."""
         self._session.forget()
         self._session = session
+        self._known = {}
         for name in [name for name, value in self.items() if isinstance(value, Proxy)]:
             del self[name]
+
+    def keep(self, moment: str) -> None:
+        """Keep what the names mean here, and copies of what they hold, to come back to it."""
+        memo: dict[int, Any] = {}
+        self._moments[moment] = {name: _copied(value, memo) for name, value in self.items()}, set(self._reserved)
+
+    def come_back(self, moment: str) -> None:
+        """Let names mean here what they did when that was kept, beside those that hidden tests have handed on."""
+        values, reserved = self._moments.pop(moment)
+        values = self._handed_on | values
+        gone = {n for n, v in values.items() if isinstance(v, Proxy) and v._proxy_session is not self._session}
+        self.clear()
+        self.update({name: value for name, value in values.items() if name not in gone})
+        self._reserved = reserved | self._handed_on.keys()
+
+    def hand_on(self, names: Iterable[str]) -> None:
+        """Let later hidden tests use names that one of them has bound."""
+        self._handed_on |= {name: self[name] for name in names if name in self.keys()}
 
     def stand_in(self, step: str, functions: Mapping[str, Any]) -> None:
         """Let the course's own functions stand in for earlier ones: here, and in the learner's session."""
         self._overlaid = set(functions)
         self.update(functions)
-        self._session.stand_in(step)
+        if functions:
+            self._session.stand_in(step)
 
     def stand_back(self) -> None:
         """Take the stand-ins back."""
         for name in self._overlaid:
             self.pop(name, None)
+        if self._overlaid:
+            self._session.stand_back()
         self._overlaid = set()
-        self._session.stand_back()

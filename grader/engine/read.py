@@ -1,6 +1,7 @@
 """Bytes to a notebook, bounded in size, depth and number of cells. What cannot be read raises one exception."""
 
 import json
+import re
 from typing import Any
 
 __all__ = ["UnreadableError", "read_submission"]
@@ -8,6 +9,8 @@ __all__ = ["UnreadableError", "read_submission"]
 DEEPEST = 60
 MOST_CELLS = 5_000
 LONGEST_SOURCE = 2_000_000
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\Z)', re.DOTALL)
+_BUT_BRACKETS = re.compile(r"[^][{}]+")
 
 
 class UnreadableError(Exception):
@@ -57,21 +60,12 @@ def _json(data: bytes) -> Any:
 def _depth(text: str) -> int:
     """How deeply brackets are nested, those inside of strings not counted."""
     deepest = depth = 0
-    inside = escaped = False
-    for character in text if len(text) < 1_000_000 else ():
-        if inside:
-            if escaped:
-                escaped = False
-            elif character == "\\":
-                escaped = True
-            elif character == '"':
-                inside = False
-        elif character == '"':
-            inside = True
-        elif character in "[{":
+    brackets = _BUT_BRACKETS.sub("", _STRING.sub("", text)) if len(text) < 1_000_000 else ""
+    for bracket in brackets:
+        if bracket in "[{":
             depth += 1
             deepest = max(deepest, depth)
-        elif character in "]}":
+        else:
             depth -= 1
     return deepest
 

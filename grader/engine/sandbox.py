@@ -9,9 +9,11 @@ import sys
 import sysconfig
 import tempfile
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import IO
 
 from grader.engine.proxy import LearnerSession
 from grader.engine.verdict import Limits
@@ -77,14 +79,24 @@ def _as_nobody() -> list[str]:
 class Sandbox:
     """A warm fork server for one assignment; ``session`` gives a fresh session of it.
 
-    With ``mode`` "none" the server runs without any isolation, with this user's rights.
+    With ``mode`` "none" the server runs without any isolation, with this user's rights. ``modules`` are imported before
+    the sessions are forked. Without ``wait`` it goes on starting meanwhile, and faults are raised by ``session``.
 
     Raises:
         NoSandboxError: the machine gives no isolation.
     """
 
-    def __init__(self, limits: Limits, files: tuple[tuple[str, bytes], ...] = (), mode: str = "full") -> None:
+    def __init__(
+        self,
+        limits: Limits,
+        files: tuple[tuple[str, bytes], ...] = (),
+        mode: str = "full",
+        *,
+        modules: Iterable[str] = (),
+        wait: bool = True,
+    ) -> None:
         self.mode = mode
+        self._preloaded = set(modules)
         self._limits = limits
         self._current: tuple[int, socket.socket] | None = None
         self._data = tempfile.TemporaryDirectory(prefix="ffn-data-")
@@ -95,32 +107,36 @@ class Sandbox:
         os.chmod(self._data.name, 0o755)  # noqa: PTH101 - the sandbox's user reads it
         self._control, inside = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._process: subprocess.Popen[bytes] | None = None
-        with inside, tempfile.TemporaryFile() as said:
-            try:
+        # What a server says that cannot start.
+        self._said: IO[bytes] | None = tempfile.TemporaryFile()  # noqa: SIM115
+        try:
+            with inside:
                 self._process = subprocess.Popen(
                     self._command(inside.fileno()),
                     pass_fds=(inside.fileno(),),
                     stdin=subprocess.DEVNULL,
-                    stdout=said,
-                    stderr=said,
+                    stdout=self._said,
+                    stderr=self._said,
                     cwd="/",
                     env=self._environment(),
                     start_new_session=True,
                 )
-                inside.close()
-                self._await_ready(said)
-            except BaseException:
-                self.close()
-                raise
+            if wait:
+                self.wait()
+        except BaseException:
+            self.close()
+            raise
 
     def _command(self, control: int) -> list[str]:
         limits = self._limits
         server = ["-m", "session.server", f"--control={control}", f"--nested={int(self.mode == 'full')}"]
-        server += [f"--memory={limits.memory_bytes}", f"--processes={limits.processes}"]
-        server += [f"--cpu-seconds={limits.cpu_seconds}", f"--file-bytes={limits.file_bytes}"]
-        server += [f"--tmp-bytes={limits.tmp_bytes}", f"--output-bytes={limits.output_bytes}"]
+        server += [f"--memory={limits.memory_bytes}", f"--all-memory={limits.session_bytes}"]
+        server += [f"--processes={limits.processes}", f"--cpu-seconds={limits.cpu_seconds}"]
+        server += [f"--file-bytes={limits.file_bytes}", f"--tmp-bytes={limits.tmp_bytes}"]
+        server += [f"--output-bytes={limits.output_bytes}", f"--modules={','.join(sorted(self._preloaded))}"]
         if self.mode == "none":
-            return [sys.executable, *server]
+            return [sys.executable, *server, f"--data={self._data.name}"]
+        server += ["--data=/data"]
         program = _bubblewrap()
         if program is None:
             raise NoSandboxError("bubblewrap is not installed")
@@ -163,16 +179,25 @@ class Sandbox:
         inside = {"PATH": "/usr/bin:/bin", "HOME": "/tmp", "MPLCONFIGDIR": "/tmp", "IPYTHONDIR": "/tmp"}
         return own | inside | {"PYTHONPATH": "/engine:/course:/packages"}
 
-    def _await_ready(self, said: object) -> None:
+    def wait(self) -> None:
+        """Wait until the server is ready.
+
+        Raises:
+            NoSandboxError: it did not start.
+        """
+        if self._said is None:
+            return
         self._control.settimeout(START_SECONDS)
         try:
             ready = self._control.recv(64)
         except OSError:
             ready = b""
-        if ready != b"ready\n":
-            said.seek(0)  # type: ignore[attr-defined]
-            lines = said.read().decode("utf-8", "replace").strip().splitlines()  # type: ignore[attr-defined]
-            raise NoSandboxError(lines[-1] if lines else "the sandbox did not start")
+        with self._said as said:
+            self._said = None
+            if ready != b"ready\n":
+                said.seek(0)
+                lines = said.read().decode("utf-8", "replace").strip().splitlines()
+                raise NoSandboxError(lines[-1] if lines else "the sandbox did not start")
 
     def session(self) -> LearnerSession:
         """A fresh session; the one before it, if there is one, ends.
@@ -180,6 +205,7 @@ class Sandbox:
         Raises:
             NoSandboxError: the server is gone, or cannot isolate a session.
         """
+        self.wait()
         self.end_session()
         mine, inside = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -193,6 +219,24 @@ class Sandbox:
             inside.close()
         self._current = (number, mine)
         return LearnerSession(mine)
+
+    def preload(self, module: str) -> None:
+        """Import a module before the sessions to come are forked; once.
+
+        Raises:
+            NoSandboxError: the server is gone.
+        """
+        if module in self._preloaded:
+            return
+        self.wait()
+        self._preloaded.add(module)
+        try:
+            self._control.settimeout(START_SECONDS)
+            self._control.send(b"I" + module.encode())
+            if not self._control.recv(64):
+                raise OSError
+        except OSError as error:
+            raise NoSandboxError("the fork server has ended") from error
 
     def end_session(self) -> None:
         """End the current session with everything that it started."""
@@ -213,6 +257,8 @@ class Sandbox:
             self._current[1].close()
         self._current = None
         self._control.close()
+        if self._said is not None:
+            self._said.close()
         if self._process is not None:
             try:
                 self._process.wait(timeout=2)

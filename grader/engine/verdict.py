@@ -19,7 +19,8 @@ Status = str
 class Limits:
     """What one submission may use.
 
-    Seconds are of wall time unless named otherwise; memory is for each process; output is for each cell.
+    Seconds are of wall time unless named otherwise; memory is for each process, and ``session_bytes`` for all of them;
+    output is for each cell.
     """
 
     submission_bytes: int = 20_000_000
@@ -27,11 +28,12 @@ class Limits:
     total_seconds: float = 120.0
     cpu_seconds: int = 120
     memory_bytes: int = 3 << 30
+    session_bytes: int = 4 << 30
     processes: int = 64
     output_bytes: int = 1_000_000
     file_bytes: int = 50 << 20
     tmp_bytes: int = 64 << 20
-    restarts: int = 4
+    restarts: int = 20
 
 
 @dataclass(frozen=True)

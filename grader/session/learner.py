@@ -153,7 +153,10 @@ class Session:
         self._wire = wire
         self._most = output_bytes
         self._handles: list[Any] = []
+        self._numbers: dict[int, int] = {}
+        self._asked: dict[str, Any] = {}
         self._kept: dict[str, Any] = {}
+        self._moments: dict[str, dict[str, Any]] = {}
         shell.session = self
 
     @property
@@ -167,26 +170,39 @@ class Session:
         self.recorder = Recorder(self._most)
         encoder = Encoder(self._hold)
         try:
+            for what, name in request.get("first", ()):
+                getattr(self, f"_{what}")(name)
             reply = getattr(self, f"_{request['op']}")(request, Decoder(arrays, self._take), encoder)
         except BaseException as error:
             encoder = Encoder(self._hold)
-            name, text = _named(error)
-            reply = {"error": name, "text": text[:20_000], "line": self._line(error)}
+            reply = self._refused(error)
+        if any(self.names.get(name, _MISSING) is not value for name, value in self._asked.items()):
+            self._asked, reply["rebound"] = {}, True
         self._send(reply | {"n": request["n"]}, encoder)
+
+    def _refused(self, error: BaseException) -> dict[str, Any]:
+        name, text = _named(error)
+        return {"error": name, "text": text[:20_000], "line": self._line(error)}
 
     def _send(self, reply: Any, encoder: Encoder) -> None:
         try:
             self._wire.send(reply, encoder.arrays)
         except ProtocolError as error:
-            self._wire.send({"error": "ValueError", "text": str(error), "line": None, "n": reply["n"]}, [])
+            self._asked = {}
+            refusal = {"error": "ValueError", "text": str(error), "line": None, "n": reply["n"], "rebound": True}
+            self._wire.send(refusal, [])
 
     def _hold(self, value: Any) -> Any:
-        if len(self._handles) >= MOST_HANDLES:
-            raise ProtocolError("too many objects were handed over")
-        self._handles.append(value)
+        number = self._numbers.get(id(value))
+        if number is None:
+            number = len(self._handles)
+            if number >= MOST_HANDLES:
+                raise ProtocolError("too many objects were handed over")
+            self._handles.append(value)
+            self._numbers[id(value)] = number
         name = getattr(value, "__name__", "")
         name = name[:100] if type(name) is str else ""
-        return [len(self._handles) - 1, callable(value), type(value).__name__[:100], name]
+        return [number, callable(value), type(value).__name__[:100], name]
 
     def _take(self, handle: Any) -> Any:
         if type(handle) is list:
@@ -237,11 +253,27 @@ class Session:
 
     def _get(self, request: Any, decoder: Decoder, encoder: Encoder) -> Any:
         name = request["name"]
-        return {"value": encoder.encode(self.names[name])} if name in self.names else {"missing": True}
+        if name not in self.names:
+            return {"missing": True}
+        self._asked[name] = self.names[name]
+        return {"value": encoder.encode(self.names[name])}
 
     def _call(self, request: Any, decoder: Decoder, encoder: Encoder) -> Any:
         arguments = [decoder.decode(value) for value in request["args"]]
         named = {str(key): decoder.decode(value) for key, value in request["kwargs"].items()}
+        return self._called(request, arguments, named, encoder)
+
+    def _call_each(self, request: Any, decoder: Decoder, encoder: Encoder) -> Any:
+        replies = []
+        for call in request["calls"]:
+            arguments = [decoder.decode(value) for value in call]
+            try:
+                replies.append(self._called(request, arguments, {}, encoder))
+            except Exception as error:
+                replies.append(self._refused(error))
+        return {"each": replies}
+
+    def _called(self, request: Any, arguments: list[Any], named: dict[str, Any], encoder: Encoder) -> Any:
         with np.errstate(**request["errors"]), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             value = self._handles[request["handle"]](*arguments, **named)
@@ -255,27 +287,40 @@ class Session:
     def _attribute(self, request: Any, decoder: Decoder, encoder: Encoder) -> Any:
         return {"value": encoder.encode(getattr(self._handles[request["handle"]], request["name"]))}
 
-    def _stand_in(self, request: Any, decoder: Decoder, encoder: Encoder) -> Any:
-        """Let the course's own functions take the place of the learner's, for a step."""
-        from ffn.misconceptions import stand_ins
-
-        own = stand_ins(request["step"])
-        self._kept = {name: self.names[name] for name in own if name in self.names}
-        self._kept |= {name: _MISSING for name in own if name not in self.names}
-        self.names.update(own)
-        return {"value": {"v": None}}
-
     def _ping(self, request: Any, decoder: Decoder, encoder: Encoder) -> Any:
         return {"value": {"v": None}}
 
-    def _stand_back(self, request: Any, decoder: Decoder, encoder: Encoder) -> Any:
-        for name, value in self._kept.items():
+    # What is done before a request.
+
+    def _stand_in(self, step: str) -> None:
+        """Let the course's own functions take the place of the learner's, for a step."""
+        from ffn.misconceptions import stand_ins
+
+        own = stand_ins(step)
+        self._kept = {name: self.names.get(name, _MISSING) for name in own}
+        self._bind(own)
+
+    def _stand_back(self, _: str) -> None:
+        own, self._kept = self._kept, {}
+        self._bind(own)
+
+    def _bind(self, values: dict[str, Any]) -> None:
+        for name, value in values.items():
+            self._asked.pop(name, None)
             if value is _MISSING:
                 self.names.pop(name, None)
             else:
                 self.names[name] = value
-        self._kept = {}
-        return {"value": {"v": None}}
+
+    def _keep(self, name: str) -> None:
+        self._moments[name] = dict(self.names)
+
+    def _come_back(self, name: str) -> None:
+        moment = self._moments[name]
+        self._asked = {}
+        for other in [other for other in self.names if other not in moment]:
+            del self.names[other]
+        self.names.update(moment)
 
 
 def _has_room() -> bool:

@@ -2,78 +2,125 @@
 
 Started inside the sandbox with its end of a socket pair as descriptor number ``--control``. A request is one byte with
 a connected socket beside it (SCM_RIGHTS): F forks a session on that socket, and the answer is its process number in
-text; K and a number in text ends a session; Q, or the end of the connection, ends the server. It holds no test, no
+text; K and a number in text ends a session; I and the name of a module imports it for the sessions to come; Q, or the
+end of the connection, ends the server. It holds no test, no
 solution and no file of the gradebook, so nothing that a session inherits from it is worth reading.
 """
 
 import argparse
+import contextlib
 import os
+import select
 import signal
 import socket
 import sys
+from collections.abc import Iterable
 
 __all__ = ["main"]
+
+WATCH_SECONDS = 0.1
 
 
 def main() -> None:
     """Import, announce, fork on request."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--control", type=int, required=True)
-    for name in ("memory", "processes", "cpu-seconds", "file-bytes", "tmp-bytes", "output-bytes"):
+    for name in ("memory", "all-memory", "processes", "cpu-seconds", "file-bytes", "tmp-bytes", "output-bytes"):
         parser.add_argument(f"--{name}", type=int, required=True)
     parser.add_argument("--nested", type=int, choices=(0, 1), default=1)
+    parser.add_argument("--data", required=True)
+    parser.add_argument("--modules", default="")
     options = parser.parse_args()
     control = socket.socket(fileno=options.control)
-    shell = _warm()
+    shell = _warm(options.modules.split(","))
     from .confine import Bounds
 
     bounds = Bounds(options.memory, options.processes, options.cpu_seconds, options.file_bytes, options.tmp_bytes)
     control.sendall(b"ready\n")
-    children: set[int] = set()
+    # The folder that a session without namespaces of its own works in.
+    children: dict[int, str] = {}
+    own = _memory(os.getpid())
     while True:
+        while options.nested and children and not select.select([control], [], [], WATCH_SECONDS)[0]:
+            if _memory_of_others(own) > options.all_memory:
+                for child in children:
+                    os.kill(child, signal.SIGTERM)
         request, descriptors, _, _ = socket.recv_fds(control, 64, 1)
         _reap(children)
         if not request or request[:1] == b"Q":
-            for child in children:
-                _end(child, options.nested)
+            for child in list(children):
+                _end(child, children)
             os._exit(0)
         if request[:1] == b"K":
             number = int(request[1:])
             if number in children:
-                _end(number, options.nested)
-                children.discard(number)
+                _end(number, children)
             control.sendall(b"ended\n")
             continue
+        if request[:1] == b"I":
+            _import(request[1:].decode())
+            control.sendall(b"imported\n")
+            continue
+        folder = "" if options.nested else _folder()
         child = os.fork()
         if child == 0:
             control.close()
-            _become_session(socket.socket(fileno=descriptors[0]), shell, bounds, options)
+            _become_session(socket.socket(fileno=descriptors[0]), shell, bounds, options, folder)
         for descriptor in descriptors:
             os.close(descriptor)
-        children.add(child)
+        children[child] = folder
         control.sendall(b"%d\n" % child)
 
 
-def _warm() -> object:
-    """Import what cells usually import, and make the shell that all sessions start from."""
-    import matplotlib
-    import numpy.testing  # noqa: F401
+def _memory(process: int) -> int:
+    """Bytes of memory of a process that no file stands behind; 0 where it has ended."""
+    try:
+        with open(f"/proc/{process}/status", "rb") as status:  # noqa: PTH123 - often, and as quick as can be
+            line = next((line for line in status if line.startswith(b"RssAnon:")), b"RssAnon: 0 kB")
+    except OSError:
+        return 0
+    return int(line.split()[1]) << 10
 
-    matplotlib.use("agg")
-    import matplotlib.figure
 
-    import ffn.exercise
-    import ffn.misconceptions
-    import ffn.published
+def _memory_of_others(own: int) -> int:
+    """What all sessions together have taken: no limit of the kernel's counts more than one process at a time.
+
+    Every process of a session begins with ``own`` bytes that it shares with this one.
+    """
+    names = os.listdir("/proc")  # noqa: PTH208 - often, and as quick as can be
+    others = {int(name) for name in names if name.isdigit()} - {os.getpid()}
+    return sum(max(0, _memory(process) - own) for process in others)
+
+
+def _warm(modules: Iterable[str]) -> object:
+    """Import what a unit's cells import, and make the shell that all sessions start from."""
+    import ffn.published  # noqa: F401
 
     from .learner import make_shell
 
-    for unit in ffn.misconceptions.UNITS:
-        ffn.misconceptions.unit_steps(unit)
+    for module in filter(None, modules):
+        _import(module)
     return make_shell()
 
 
-def _become_session(connection: socket.socket, shell: object, bounds: object, options: argparse.Namespace) -> None:
+def _import(module: str) -> None:
+    import importlib
+
+    with contextlib.suppress(ImportError):
+        importlib.import_module(module)
+
+
+def _folder() -> str:
+    import tempfile
+
+    return tempfile.mkdtemp(prefix="ffn-session-")
+
+
+def _become_session(
+    connection: socket.socket, shell: object, bounds: object, options: argparse.Namespace, folder: str
+) -> None:
+    import shutil
+
     from .confine import Bounds, enter_namespaces, limit, restrict
     from .learner import serve
 
@@ -83,8 +130,9 @@ def _become_session(connection: socket.socket, shell: object, bounds: object, op
             enter_namespaces(bounds)
         else:
             os.setsid()
-        os.chdir("/tmp")
-        _copy_data()
+        os.chdir(folder or "/tmp")
+        # Each session has a copy of the unit's data of its own.
+        shutil.copytree(options.data, ".", dirs_exist_ok=True)
         if options.nested:
             restrict(bounds)
         else:
@@ -96,36 +144,36 @@ def _become_session(connection: socket.socket, shell: object, bounds: object, op
         os._exit(1)
 
 
-def _copy_data() -> None:
-    """Give the session its own copy of the unit's data, if the server was given any."""
-    import shutil
-    from pathlib import Path
-
-    if Path("/data").is_dir():
-        shutil.copytree("/data", ".", dirs_exist_ok=True)
-
-
-def _end(child: int, nested: int) -> None:
+def _end(child: int, children: dict[int, str]) -> None:
     """End a session with all that it started, as far as that can be known without namespaces."""
+    folder = children.pop(child)
     try:
-        if nested:
+        if folder:
+            os.killpg(child, signal.SIGKILL)
+        else:
             # The process between this one and the session passes it on as a signal that cannot be ignored.
             os.kill(child, signal.SIGTERM)
-        else:
-            os.killpg(child, signal.SIGKILL)
         os.waitpid(child, 0)
     except (ProcessLookupError, ChildProcessError):
         pass
+    _clear(folder)
 
 
-def _reap(children: set[int]) -> None:
+def _reap(children: dict[int, str]) -> None:
     for child in list(children):
         try:
             done, _ = os.waitpid(child, os.WNOHANG)
         except ChildProcessError:
             done = child
         if done:
-            children.discard(child)
+            _clear(children.pop(child))
+
+
+def _clear(folder: str) -> None:
+    import shutil
+
+    if folder:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

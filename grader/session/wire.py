@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, NoReturn
 
 import numpy as np
@@ -33,6 +34,7 @@ LONGEST_INTEGER = 3_500  # hexadecimal digits; Python prints no number of more t
 LARGEST_EXPONENT = 4_000
 LONGEST_DECIMAL = 1_000
 _HEADER = struct.Struct(">II")
+_AT_ONCE = 1 << 16
 _KINDS = "biufcSU"
 # Exactly what numpy writes for such an array, so that nothing of a header is ever evaluated.
 _NPY = re.compile(
@@ -51,6 +53,7 @@ class Wire:
 
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
+        self._received = bytearray()
 
     def send(self, message: Any, arrays: list[bytes], deadline: float | None = None) -> None:
         """Send a frame.
@@ -105,14 +108,15 @@ class Wire:
         self.connection.settimeout(left)
 
     def _exactly(self, count: int, deadline: float | None) -> bytearray:
-        """So many bytes; no memory is taken for those that never come."""
-        data = bytearray()
-        while len(data) < count:
+        """So many bytes; no memory is taken for those that never come. What came behind them is kept."""
+        while len(self._received) < count:
             self._wait(deadline)
-            part = self.connection.recv(min(count - len(data), 1 << 20))
+            part = self.connection.recv(max(_AT_ONCE, min(count - len(self._received), 1 << 20)))
             if not part:
                 raise EOFError
-            data += part
+            self._received += part
+        data, self._received = self._received, self._received[count:]
+        del data[count:]
         return data
 
 
@@ -121,8 +125,15 @@ def _refuse(token: str) -> NoReturn:
 
 
 def _npy(array: Any) -> bytes:
+    plain = np.array(array, order="C", subok=False)
+    return _npy_header(plain.dtype.str, plain.shape) + plain.tobytes()
+
+
+@lru_cache(maxsize=1_000)
+def _npy_header(kind: str, shape: tuple[int, ...]) -> bytes:
+    """What numpy writes before the numbers of an array; making it takes longer than the rest of a small one."""
     data = io.BytesIO()
-    np.lib.format.write_array(data, np.array(array, order="C", subok=False), version=(1, 0), allow_pickle=False)
+    np.lib.format.write_array_header_1_0(data, {"descr": kind, "fortran_order": False, "shape": shape})
     return data.getvalue()
 
 

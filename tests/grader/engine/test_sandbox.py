@@ -9,6 +9,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -394,6 +395,23 @@ def test_a_fork_bomb_ends_with_its_session(sandbox: Sandbox) -> None:
 )
 def test_memory_and_files_are_bounded(sandbox: Sandbox, source: str, expected: str) -> None:
     assert seen(fresh(sandbox), source) == expected
+
+
+def test_memory_is_bounded_for_all_processes_of_a_session_together() -> None:
+    each, together = 300 << 20, 512 << 20
+    with Sandbox(replace(LIMITS, memory_bytes=1 << 30, session_bytes=together)) as sandbox:
+        assert (
+            seen(fresh(sandbox), f"kept = bytearray({each})\nkept[::4096] = b'x' * len(kept[::4096])\nseen = 1")
+            == 1
+        )
+        with pytest.raises(SessionLostError) as caught:
+            fresh(sandbox).run(
+                "children = []\nfor _ in range(6):\n    if os.fork() == 0:\n"
+                f"        kept = bytearray({each})\n        kept[::4096] = b'x' * len(kept[::4096])\n"
+                "        time.sleep(1000)\ntime.sleep(1000)"
+            )
+        assert not caught.value.timed_out
+        assert seen(fresh(sandbox), "seen = 1") == 1
 
 
 def test_cpu_time_is_bounded(sandbox: Sandbox) -> None:
