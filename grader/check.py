@@ -1,6 +1,7 @@
-"""Check one's own notebook: put its answers into the reference notebook, run nbval on that, and say what is not right.
+"""Compare one's own notebook with the reference notebook: run its answers in there with nbval, and say what differs.
 
-The notebook's code runs on this machine as it is: check your own notebooks only. The file itself is only read.
+``grader check`` prints the marks first (``grader.quick``), and then what this adds. The notebook's code runs on this
+machine as it is: check your own notebooks only. The file itself is only read.
 """
 
 import copy
@@ -14,25 +15,34 @@ import sys
 import tempfile
 import time
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from grader.course import Course
+from grader.engine.read import LONGEST_SOURCE, MOST_CELLS
+from grader.engine.restore import Assignment, restore
+from grader.engine.verdict import Note
 from grader.exceptions import BrokenReferenceError, CheckFailedError, UnreadableNotebookError
-from grader.flags import flags
-from grader.notebooks import (
-    checked_ids,
-    grade_id,
-    is_hidden,
-    read_notebook,
-    steps,
-    without_hidden_tests,
-    write_notebook,
-)
+from grader.notebooks import checked_ids, grade_id, is_hidden, steps, without_hidden_tests
 
-__all__ = ["Report", "StepReport", "check_notebook"]
+__all__ = [
+    "CELL_SECONDS",
+    "LARGEST",
+    "NO_ANSWER",
+    "OWN",
+    "SECONDS",
+    "Report",
+    "StepReport",
+    "Subject",
+    "cell_names",
+    "cleaned",
+    "compare",
+    "raised",
+    "read_subject",
+]
 
 LARGEST = 20_000_000
 """A learner's notebook is at most that many bytes."""
@@ -41,7 +51,12 @@ CELL_SECONDS = 30.0
 """A cell may run as long as when it is graded."""
 
 SECONDS = 600.0
-"""The whole check may take that long."""
+"""Each half of a check, marks and comparison, may take that long."""
+
+OWN = "your own cell "
+"""So begins what a learner's own cell is called, with its number behind it."""
+
+NO_ANSWER = "The notebook has no answer cell for this step."
 
 _LONGEST_MESSAGE = 1500
 _STUB = "raise NotImplementedError()"
@@ -63,8 +78,7 @@ _EACH = "each value of "
 class StepReport:
     """One step: the published values that its visible tests reproduce and miss, and what is wrong, or "".
 
-    ``note`` says of right answers what comes out otherwise than in the reference notebook; ``flags`` is what an
-    instructor is told.
+    ``note`` says of right answers what comes out otherwise than in the reference notebook.
     """
 
     name: str
@@ -72,17 +86,15 @@ class StepReport:
     missing: tuple[str, ...]
     message: str = ""
     note: str = ""
-    flags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Report:
-    """A notebook's steps, in order, what failed outside of them, and how many code cells of one's own were left out."""
+    """What the comparison says of a notebook's steps, in order, and what failed outside of them."""
 
     unit: str
     steps: tuple[StepReport, ...]
     elsewhere: tuple[str, ...] = ()
-    left_out: int = 0
 
     @property
     def passed(self) -> bool:
@@ -91,11 +103,114 @@ class Report:
 
 
 @dataclass(frozen=True)
-class _Submission:
-    """A learner's code by grade id, and the number of code cells that have none."""
+class Subject:
+    """A learner's notebook to be checked: its cells, and the unit that it belongs to, without hidden tests.
 
-    sources: dict[str, str]
-    unnamed: int
+    The cells are in the form that ``grader.engine.restore`` takes.
+    """
+
+    course: Course
+    assignment: Assignment
+    cells: tuple[dict[str, Any], ...]
+    answered: frozenset[str] = frozenset()
+
+    @property
+    def unit(self) -> str:
+        """The unit's name."""
+        return self.assignment.unit
+
+    @property
+    def data(self) -> bytes:
+        """The notebook as a file of a submission would hold it."""
+        cells = [
+            {
+                "cell_type": cell["cell_type"],
+                "source": cell["source"],
+                "metadata": {"nbgrader": {**cell["marks"], "grade_id": cell["grade_id"]}}
+                if cell["grade_id"]
+                else {},
+            }
+            for cell in self.cells
+        ]
+        return json.dumps({"nbformat": 4, "nbformat_minor": 4, "metadata": {}, "cells": cells}).encode()
+
+    @cached_property
+    def notes(self) -> tuple[Note, ...]:
+        """What is put right in the notebook before it runs."""
+        return restore(self.assignment, list(self.cells)).notes
+
+    @cached_property
+    def merged(self) -> Any:
+        """The reference notebook with the learner's code in it; only locked cells have outputs to compare."""
+        given = {cell["id"]: cell for cell in self.assignment.reference["cells"]}
+        merged = restore(self.assignment, list(self.cells)).notebook
+        names = cell_names(merged, self.assignment)
+        for cell, name in zip(merged["cells"], names, strict=True):
+            if cell["cell_type"] != "code":
+                continue
+            if cell.get("id") in given and name not in self.assignment.steps:
+                # Outputs without a count are taken by nbval for those of a cell that never ran.
+                cell |= {key: given[cell["id"]].get(key) for key in ("outputs", "execution_count")}
+            else:
+                cell["metadata"] = {**cell["metadata"], "tags": _FREE}
+                cell["metadata"].setdefault("nbgrader", {"grade_id": name})
+        return {**merged, "nbformat": 4, "nbformat_minor": 5}
+
+
+def read_subject(course: Course, path: Path, unit: str | None = None) -> Subject:
+    """Read a learner's notebook; it belongs to the unit that is named, or else to the one its grade ids tell.
+
+    Raises:
+        UnreadableNotebookError: the file is missing, too large, a link, or no notebook of a unit.
+        UnknownUnitError: the named unit does not exist.
+        BrokenReferenceError: a reference notebook of the course cannot be read.
+    """
+    if unit is not None:
+        course.require_unit(unit)
+    cells = _read(path)
+    references = {name: _reference(course, name) for name in ([unit] if unit is not None else course.units())}
+    answered = frozenset(
+        str(cell["grade_id"]) for cell in cells if cell["grade_id"] and cell["cell_type"] == "code"
+    )
+    name = _unit_of(references, answered, path)
+    reference = references[name]
+    shown = _visible(reference["cells"])
+    left_out = {grade_id(cell) for cell in reference["cells"]} - {grade_id(cell) for cell in shown}
+    assignment = Assignment(name, {**reference, "cells": shown}, _files(course.reference(name).parent))
+    kept = tuple(cell for cell in cells if cell["grade_id"] is None or cell["grade_id"] not in left_out)
+    return Subject(course, assignment, kept, answered & assignment.steps.keys())
+
+
+def compare(
+    subject: Subject, *, stopped: Mapping[str, str] | None = None, cell_seconds: float = CELL_SECONDS
+) -> Report:
+    """Run the subject's answers in the reference notebook, with nbval.
+
+    A cell may run for ``cell_seconds``; an answer that needs more counts as not given. ``stopped`` names cells of which
+    that is known, with what is to be said of them: they do not run.
+
+    Raises:
+        CheckFailedError: nbval could not be run to its end.
+    """
+    with tempfile.TemporaryDirectory(prefix="ffn-check-", ignore_cleanup_errors=True) as scratch:
+        folder = Path(scratch) / subject.unit
+        ignore = shutil.ignore_patterns("*.ipynb", ".ipynb_checkpoints")
+        shutil.copytree(subject.course.solutions / subject.unit, folder, ignore=ignore)
+        ran, all_stopped = _run(subject.merged, folder / f"{subject.unit}.ipynb", cell_seconds, stopped or {})
+    return _report(subject, ran, all_stopped)
+
+
+def cell_names(notebook: Any, assignment: Assignment) -> list[str]:
+    """What the cells of a restored notebook are called, in order: by grade id, else by number; "" for unnamed text."""
+    given = {cell["id"] for cell in assignment.reference["cells"]}
+    own = code = 0
+    names = []
+    for cell in notebook["cells"]:
+        code += cell["cell_type"] == "code"
+        own += cell.get("id") not in given
+        number = f"code cell {code}" if cell.get("id") in given else f"{OWN}{own}"
+        names.append(grade_id(cell) or (number if cell["cell_type"] == "code" else ""))
+    return names
 
 
 @dataclass(frozen=True)
@@ -109,49 +224,14 @@ class _Ran:
     @property
     def error(self) -> str:
         """The exception that the cell raised, as a reader should see it."""
-        errors = [output for output in self.outputs if output["output_type"] == "error"]
-        return _message(errors[-1]["ename"], errors[-1]["evalue"]) if errors else ""
-
-
-def check_notebook(
-    course: Course,
-    path: Path,
-    unit: str | None = None,
-    *,
-    cell_seconds: float = CELL_SECONDS,
-    on_run: Callable[[], None] = lambda: None,
-) -> Report:
-    """Check a learner's notebook against the unit it belongs to, told by its grade ids unless it is named.
-
-    A cell may run for ``cell_seconds``; an answer that needs more counts as not given. ``on_run`` is called when the
-    file has been read and the answers are about to run.
-
-    Raises:
-        UnreadableNotebookError: the file is missing, too large, a link, or no notebook of a unit.
-        UnknownUnitError: the named unit does not exist.
-        BrokenReferenceError: a reference notebook of the course cannot be read.
-        CheckFailedError: nbval could not be run to its end.
-    """
-    if unit is not None:
-        course.require_unit(unit)
-    submission = _read(path)
-    name = _unit_of(course, [unit] if unit is not None else course.units(), submission, path)
-    reference = _reference(course, name, read_notebook)
-    merged = _merge(reference, submission)
-    on_run()
-    with tempfile.TemporaryDirectory(prefix="ffn-check-", ignore_cleanup_errors=True) as scratch:
-        folder = Path(scratch) / name
-        ignore = shutil.ignore_patterns("*.ipynb", ".ipynb_checkpoints")
-        shutil.copytree(course.solutions / name, folder, ignore=ignore)
-        ran, stopped = _run(merged, folder / f"{name}.ipynb", cell_seconds)
-    return _report(name, reference, submission, ran, stopped)
+        return raised(self.outputs)
 
 
 # ------------------------------------------------------------------------------------------- the learner's file
 
 
-def _read(path: Path) -> _Submission:
-    """A learner's notebook, whatever stands in the file."""
+def _read(path: Path) -> list[dict[str, Any]]:
+    """The cells of a learner's notebook, whatever stands in the file."""
     try:
         mode = path.lstat().st_mode
         if stat.S_ISLNK(mode):
@@ -172,32 +252,37 @@ def _read(path: Path) -> _Submission:
             path, f"it is larger than {LARGEST // 1_000_000} MB; clear its outputs in JupyterLab and save it"
         )
     try:
-        return _code(json.loads(data.decode("utf-8-sig")))
+        cells = _cells(json.loads(data.decode("utf-8-sig")))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise UnreadableNotebookError(
             path, "it is no notebook that can be read; save it again in JupyterLab, or begin with a new copy"
         ) from error
+    if len(cells) > MOST_CELLS:
+        raise UnreadableNotebookError(
+            path, f"it has more than {MOST_CELLS} cells; delete those that are not needed"
+        )
+    if any(len(cell["source"]) > LONGEST_SOURCE for cell in cells):
+        raise UnreadableNotebookError(path, "it has a cell that is longer than an answer can be; shorten it")
+    return cells
 
 
-def _code(notebook: Any) -> _Submission:
-    sources: dict[str, str] = {}
-    unnamed = 0
+def _cells(notebook: Any) -> list[dict[str, Any]]:
+    """The cells that matter: those of the exercise, and code of one's own."""
+    found = []
     cells = notebook["cells"]
     if not isinstance(cells, list):
         raise TypeError
     for cell in cells:
         if not isinstance(cell["metadata"], dict):
             raise TypeError
-        source = _text(cell["source"])
-        if cell.get("cell_type") != "code":
-            continue
-        name = grade_id(cell)
-        if name is not None:
-            # Of cells with the same id nbgrader takes the last one, too.
-            sources[name] = source
-        else:
-            unnamed += bool(source.strip())
-    return _Submission(sources, unnamed)
+        source, name = _text(cell["source"]), grade_id(cell)
+        kind = cell.get("cell_type")
+        kind = kind if isinstance(kind, str) else ""
+        if name is not None or (kind == "code" and source.strip()):
+            marks = cell["metadata"]["nbgrader"] if name is not None else {}
+            marks = {key: value for key, value in marks.items() if isinstance(value, str | int | float | None)}
+            found.append({"cell_type": kind, "source": source, "grade_id": name, "marks": marks})
+    return found
 
 
 def _text(source: Any) -> str:
@@ -209,25 +294,46 @@ def _text(source: Any) -> str:
     return text
 
 
-def _reference(course: Course, unit: str, read: Callable[[Path], Any]) -> Any:
+def _reference(course: Course, unit: str) -> Any:
+    """A reference notebook, without a look at its format, which takes most of the time."""
+    path = course.reference(unit)
     try:
-        reference = read(course.reference(unit))
+        reference = json.loads(path.read_text(encoding="utf-8"))
+        for number, cell in enumerate(reference["cells"]):
+            cell["source"] = _text(cell["source"])
+            cell.setdefault("id", f"cell-{number}")
+            if cell["cell_type"] == "code":
+                list(cell["outputs"])
         steps(reference)
-    except Exception as error:
-        # nbformat and jsonschema raise what they like.
-        raise BrokenReferenceError(course.reference(unit).relative_to(course.root)) from error
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise BrokenReferenceError(path.relative_to(course.root)) from error
     return reference
 
 
-def _unchecked(path: Path) -> Any:
-    """A notebook without a look at its format, which takes most of the time."""
-    return json.loads(path.read_text(encoding="utf-8"))
+def _visible(cells: Iterable[Any]) -> list[Any]:
+    """A reference notebook's cells without hidden tests; what then has no code is left out."""
+    shown = []
+    for cell in cells:
+        if cell["cell_type"] == "code" and is_hidden(cell):
+            source = without_hidden_tests(cell["source"])
+            if all(line.startswith("#") for line in source.splitlines() if line.strip()):
+                continue
+            cell = {**cell, "source": source}
+        shown.append(cell)
+    return shown
 
 
-def _unit_of(course: Course, units: Iterable[str], submission: _Submission, path: Path) -> str:
+def _files(folder: Path) -> tuple[tuple[str, bytes], ...]:
+    """The data beside a reference notebook."""
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.suffix != ".ipynb"]
+    names = {path: path.relative_to(folder) for path in files}
+    shown = [path for path in files if not any(part.startswith(".") for part in names[path].parts)]
+    return tuple((names[path].as_posix(), path.read_bytes()) for path in shown)
+
+
+def _unit_of(references: Mapping[str, Any], answered: frozenset[str], path: Path) -> str:
     """The unit with the most answer cells in common; the file's name decides where several have as many."""
-    references = {unit: _reference(course, unit, _unchecked) for unit in units}
-    shared = {unit: len(steps(reference).keys() & submission.sources) for unit, reference in references.items()}
+    shared = {unit: len(steps(reference).keys() & answered) for unit, reference in references.items()}
     most = max(shared.values(), default=0)
     best = [unit for unit, count in shared.items() if count == most]
     if not most:
@@ -243,46 +349,24 @@ def _unit_of(course: Course, units: Iterable[str], submission: _Submission, path
 # ------------------------------------------------------------------------------------------------- one notebook
 
 
-def _merge(reference: Any, submission: _Submission) -> Any:
-    """The reference notebook with the learner's answers, without its hidden tests."""
-    merged = copy.deepcopy(reference)
-    answers = steps(reference)
-    kept = []
-    for cell in merged["cells"]:
-        if cell["cell_type"] == "code":
-            name = str(grade_id(cell))
-            if name in answers:
-                cell["source"] = submission.sources.get(name, _STUB)
-                cell["metadata"]["tags"] = _FREE
-                cell["outputs"] = []
-            elif is_hidden(cell):
-                cell["source"] = without_hidden_tests(cell["source"])
-                if all(line.startswith("#") for line in cell["source"].splitlines() if line.strip()):
-                    continue
-        kept.append(cell)
-    merged["cells"] = kept
-    return merged
-
-
 def _with_every_value(merged: Any) -> Any:
     """The notebook with a lenient copy behind each test that is about several published values."""
-    from nbformat.v4 import new_code_cell
 
     def more(source: str, name: str) -> Any:
         metadata = {"tags": _FREE, "nbgrader": {"grade_id": name}}
-        return new_code_cell(source, metadata=metadata)  # type: ignore[no-untyped-call]
+        kept = {"cell_type": "code", "metadata": metadata, "source": source}
+        return {**kept, "id": f"check-{len(cells)}", "outputs": [], "execution_count": None}
 
     tests = {name for names in steps(merged).values() for name in names}
-    cells = [more(_FIRST, "")]
+    cells: list[Any] = []
+    cells.append(more(_FIRST, ""))
     for cell in merged["cells"]:
-        cells.append(cell)
+        cells.append(copy.copy(cell))
         name = str(grade_id(cell))
         if name in tests and len(checked_ids(cell["outputs"])) > 1:
             source = re.sub(r"\bcheck\(", "lenient_check(", cell["source"])
             cells.append(more(f"{_LENIENT}\n\n\n{source}", f"{_EACH}{name}"))
-    notebook = copy.copy(merged)
-    notebook["cells"] = cells
-    return notebook
+    return {**merged, "cells": cells}
 
 
 def _names(notebook: Any) -> list[str]:
@@ -294,32 +378,38 @@ def _names(notebook: Any) -> list[str]:
 # --------------------------------------------------------------------------------------------------- nbval runs
 
 
-def _run(merged: Any, path: Path, cell_seconds: float) -> tuple[dict[str, _Ran], dict[str, str]]:
-    """What the cells gave, by name, and of steps that did not come to an end why.
+def _run(
+    merged: Any, path: Path, cell_seconds: float, known: Mapping[str, str]
+) -> tuple[dict[str, _Ran], dict[str, str]]:
+    """What the cells gave, by name, and of steps and cells that did not come to an end why.
 
     nbval says nothing of value of the cells after one that it had to stop, so the notebook runs again without the
-    answer that did it.
+    code that did it.
     """
     notebook = _with_every_value(merged)
     names, until = _names(notebook), time.monotonic() + SECONDS
-    step_of = {name: step for step, tests in steps(merged).items() for name in (step, *tests)}
-    stopped: dict[str, str] = {}
+    owner = {name: step for step, tests in steps(merged).items() for name in (step, *tests)}
+    owner |= {name: name for name in names if name.startswith(OWN)}
+    stopped = dict(known)
+    for cell in notebook["cells"]:
+        if grade_id(cell) in stopped:
+            cell["source"] = _STUB
     while True:
-        write_notebook(notebook, path)
+        path.write_text(json.dumps(notebook), encoding="utf-8")
         ran = _nbval(path, cell_seconds, until - time.monotonic())
         number = next((number for number, cell in ran.items() if cell.stopped), None)
         if number is None:
             return {name: ran.get(place, _Ran()) for place, name in enumerate(names)}, stopped
         dead = ran[number].failure.startswith("Kernel dead")
-        step = step_of.get(names[max(number - dead, 0)].removeprefix(_EACH), "")
-        if not step or step in stopped:
+        guilty = owner.get(names[max(number - dead, 0)].removeprefix(_EACH), "")
+        if not guilty or guilty in stopped:
             raise CheckFailedError(f"{names[number]!r} stopped with: {_one_line(ran[number].failure)}")
-        stopped[step] = (
+        stopped[guilty] = (
             "Your code ends Python itself."
             if dead
             else f"Your code did not come to an end within {cell_seconds:g} seconds, or it ended Python."
         )
-        next(cell for cell in notebook["cells"] if grade_id(cell) == step)["source"] = _STUB
+        next(cell for cell in notebook["cells"] if grade_id(cell) == guilty)["source"] = _STUB
 
 
 def _nbval(path: Path, cell_seconds: float, seconds: float) -> dict[int, _Ran]:
@@ -357,12 +447,9 @@ def _nbval(path: Path, cell_seconds: float, seconds: float) -> dict[int, _Ran]:
 # --------------------------------------------------------------------------------------------------- the report
 
 
-def _report(
-    unit: str, reference: Any, submission: _Submission, ran: dict[str, _Ran], stopped: dict[str, str]
-) -> Report:
-    cells = {name: cell for cell in reference["cells"] if (name := grade_id(cell)) is not None}
-    tests = steps(reference)
-    remarks = flags(_merge(reference, submission), reference)
+def _report(subject: Subject, ran: dict[str, _Ran], stopped: Mapping[str, str]) -> Report:
+    cells = {name: cell for cell in subject.assignment.reference["cells"] if (name := grade_id(cell)) is not None}
+    tests = subject.assignment.steps
     found = []
     for step in tests:
         visible = [name for name in tests[step] if name in ran]
@@ -370,7 +457,7 @@ def _report(
         runs = [ran[name] for test in visible for name in (test, f"{_EACH}{test}") if name in ran]
         shown = {ident for run in runs for ident in checked_ids(run.outputs)}
         missing = tuple(ident for ident in wanted if ident not in shown)
-        message = stopped.get(step) or _fault(step, submission, [ran[step], *(ran[n] for n in visible)])
+        message = stopped.get(step) or _fault(step, subject, [ran[step], *(ran[n] for n in visible)])
         if missing and not message:
             message = (
                 "The test does not show its lines: leave `check` and the other names of the tests as they are."
@@ -382,60 +469,71 @@ def _report(
                 missing=missing,
                 message=message,
                 note=next(filter(None, (_difference(cells[n]["outputs"], ran[n]) for n in visible)), ""),
-                flags=tuple(remarks.get(step, ())),
             )
         )
-    known = {name for step, names in tests.items() for name in (step, *names)}
-    elsewhere = [
+    return Report(subject.unit, tuple(found), (*_elsewhere(subject, ran), *_own(stopped)))
+
+
+def _elsewhere(subject: Subject, ran: Mapping[str, _Ran]) -> list[str]:
+    """What failed in cells that are neither the learner's nor a step's."""
+    known = {name for step, names in subject.assignment.steps.items() for name in (step, *names)}
+    return [
         f"{name}: {cell.error}"
         for name, cell in ran.items()
-        if name.removeprefix(_EACH) not in known and cell.error
+        if name.removeprefix(_EACH) not in known and not name.startswith(OWN) and cell.error
     ]
-    left_out = submission.unnamed + len(submission.sources.keys() - cells.keys())
-    return Report(unit, tuple(found), tuple(elsewhere), left_out)
 
 
-def _fault(step: str, submission: _Submission, cells: list[_Ran]) -> str:
+def _own(stopped: Mapping[str, str]) -> list[str]:
+    return [f"{name}: {said}" for name, said in stopped.items() if name.startswith(OWN)]
+
+
+def _fault(step: str, subject: Subject, cells: list[_Ran]) -> str:
     """What is wrong with a step, from what its answer and its visible tests gave; "" where the tests pass."""
     answer, *tests = cells
     failed = [cell for cell in tests if cell.error]
-    if failed and step not in submission.sources:
-        return "The notebook has no answer cell for this step."
-    if failed:
-        return f"The answer's cell raises {answer.error}" if answer.error else failed[0].error
-    warned = [line for cell in tests for line in _stream(cell.outputs, "stderr")]
-    if warned:
-        return f"The test gets no marks, because your code writes to stderr: {_clean(warned[-1])}"
-    return ""
+    if not failed:
+        return ""
+    if step not in subject.answered:
+        return NO_ANSWER
+    return f"The answer's cell raises {answer.error}" if answer.error else failed[0].error
 
 
 def _difference(expected: Any, ran: _Ran) -> str:
-    """The first printed line of the reference that a passing test does not print, with what it prints there."""
+    """How a passing test's text differs from the reference's: a line that it does not print, or one on stderr."""
     if ran.error:
         return ""
     printed = _stream(ran.outputs, "stdout")
     for place, line in enumerate(_stream(expected, "stdout")):
         if line not in printed:
             instead = f", but {printed[place]!r}" if place < len(printed) else ""
-            return _clean(f"The test does not print {line!r} as in the reference notebook{instead}.")
-    return ""
+            return cleaned(f"The test does not print {line!r} as in the reference notebook{instead}.")
+    warned = _stream(ran.outputs, "stderr")
+    return (
+        f"Your code writes to stderr, which the reference notebook does not: {cleaned(warned[-1])}"
+        if warned
+        else ""
+    )
 
 
 def _stream(outputs: Any, name: str) -> list[str]:
-    text = "".join(output["text"] for output in outputs if output.get("name") == name)
+    text = "".join("".join(output["text"]) for output in outputs if output.get("name") == name)
     return [line.rstrip() for line in text.splitlines() if line.strip()]
 
 
-def _message(kind: str, said: str) -> str:
-    """An exception as a reader should see it: the message of a test alone, of others with their kind."""
-    text = _clean(said)
+def raised(outputs: Iterable[Any]) -> str:
+    """The exception in a cell's outputs, as a reader should see it: of a test its message alone; "" for none."""
+    errors = [output for output in outputs if output["output_type"] == "error"]
+    if not errors:
+        return ""
+    kind, text = errors[-1]["ename"], cleaned(errors[-1]["evalue"])
     if kind == "StepFailedError":
         return text
     text = re.sub(r" ?\([\w<>/.-]+, line (\d+)\)$", r" (line \1 of its cell)", text)
     return f"{kind}: {text}" if text else kind
 
 
-def _clean(text: str) -> str:
+def cleaned(text: str) -> str:
     """A text without terminal codes and other characters that show nothing, cut where it goes on and on."""
     text = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text)
     shown = "".join(c for c in text if c == "\n" or unicodedata.category(c) not in ("Cc", "Cs", "Co", "Cf"))
@@ -443,4 +541,4 @@ def _clean(text: str) -> str:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(_clean(text).split()).rstrip(".")
+    return " ".join(cleaned(text).split()).rstrip(".")

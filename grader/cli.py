@@ -27,6 +27,7 @@ from grader.scores import scores as read_scores
 if TYPE_CHECKING:
     from grader.check import Report
     from grader.engine.batch import Outcome
+    from grader.quick import Marks
 
 __all__ = ["cli", "main"]
 
@@ -158,29 +159,63 @@ def scores(course_of: Callable[[], Course], unit: str, as_json: bool) -> None:
         Console(highlight=False).print(_score_table(unit, found))
 
 
-@cli.command()
+_CHECK_KEYS = """\b
+The keys of --json:
+  passed      whether nothing is wrong
+  unit        the unit's name
+  marks       points, max_points, sandbox; steps: name, points, max_points,
+              message, flags; elsewhere: faults outside of the steps; notes:
+              what was put right before the run; stopped: what did not come
+              to its end, and why
+  comparison  null with --no-compare; steps: name, reproduced, missing (ids
+              of published values), message, note; elsewhere
+"""
+
+
+@cli.command(epilog=_CHECK_KEYS)
 @click.argument("notebook", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--unit", help="The unit that the notebook belongs to (default: told by its cells).")
-@click.option("--json", "as_json", is_flag=True, help="Write JSON for other programs.")
+@click.option(
+    "--sandbox",
+    type=click.Choice(["full", "none"]),
+    default="none",
+    show_default=True,
+    help="How the code is kept apart while marks are given; none suits your own code, and runs on every system.",
+)
+@click.option("--no-compare", is_flag=True, help="Give the marks only; leave the reference notebook out.")
+@click.option("--json", "as_json", is_flag=True, help="Write JSON for other programs, at the end.")
 @click.pass_obj
-def check(course_of: Callable[[], Course], notebook: Path, unit: str | None, as_json: bool) -> None:
-    """Check your own NOTEBOOK: which published values it reproduces, and what is wrong where it does not.
+def check(
+    course_of: Callable[[], Course],
+    notebook: Path,
+    unit: str | None,
+    sandbox: str,
+    no_compare: bool,
+    as_json: bool,
+) -> None:
+    """Check your own NOTEBOOK: the marks of its visible tests first, then how it compares with the reference notebook.
 
-    Its answers run in a copy of the reference notebook, on this machine as they are: check your own notebooks only.
-    The file is not changed. Exit status 1 where something is not right yet.
+    Its code runs on this machine as it is: check your own notebooks only. The comparison runs it once more, never in a
+    sandbox. The file is not changed. Exit status 1 where something is not right yet.
     """
-    from grader.check import check_notebook
+    from grader.check import compare, read_subject
+    from grader.quick import mark
 
-    def running() -> None:
+    subject = read_subject(course_of(), notebook, unit)
+    marks = mark(subject, sandbox=sandbox)
+    report = None
+    if not as_json:
+        _show_marks(marks)
+    if not no_compare:
         if not as_json:
-            _ERR.print("Running the answers (a few seconds)")
-
-    report = check_notebook(course_of(), notebook, unit, on_run=running)
+            _ERR.print("Comparing with the reference notebook (a few seconds)")
+        report = compare(subject, stopped=marks.stopped)
+    passed = marks.passed and (report is None or report.passed)
     if as_json:
-        click.echo(json.dumps({"passed": report.passed, **asdict(report)}, indent=2))
+        click.echo(json.dumps(_plain_check(marks, report, passed=passed), indent=2))
     else:
-        _show_report(report)
-    sys.exit(0 if report.passed else 1)
+        _show_report(marks, report, passed=passed)
+    sys.exit(0 if passed else 1)
 
 
 @cli.command()
@@ -279,32 +314,49 @@ def _plain(outcome: "Outcome") -> dict[str, Any]:
     }
 
 
-def _show_report(report: "Report") -> None:
+def _plain_check(marks: "Marks", report: "Report | None", *, passed: bool) -> dict[str, Any]:
+    given = {"points": marks.points, "max_points": marks.max_points, **asdict(marks)}
+    compared = None if report is None else asdict(report)
+    for part in (given, compared or {}):
+        part.pop("unit", None)
+    return {"passed": passed, "unit": marks.unit, "marks": given, "comparison": compared}
+
+
+def _show_marks(marks: "Marks") -> None:
     console = Console(highlight=False)
-    table = Table(title=f"Visible tests of the unit {report.unit}", title_justify="left")
-    for heading in ("step", "tests", "published values"):
+    table = Table(title=f"Visible tests of the unit {marks.unit}", title_justify="left")
+    for heading in ("step", "tests", "points"):
         table.add_column(heading)
-    for step in report.steps:
-        wanted = len(step.reproduced) + len(step.missing)
-        values = f"{len(step.reproduced)} of {wanted} reproduced" if wanted else ""
-        table.add_row(step.name, "not yet" if step.message else "passed", values)
+    for step in marks.steps:
+        said = "not yet" if step.message else "passed"
+        table.add_row(step.name, said, f"{step.points:g} of {step.max_points:g}")
     console.print(table)
-    missing = [ident for step in report.steps for ident in step.missing]
-    if missing:
-        console.print(f"Not reproduced: {', '.join(missing)}", soft_wrap=True)
-    remarks = [f"{step.name}: {said}" for step in report.steps for said in (step.message, step.note) if said]
+    console.print(f"Points of the visible tests: {marks.points:g} of {marks.max_points:g}")
+    remarks = [f"{step.name}: {step.message}" for step in marks.steps if step.message]
     remarks += [
-        f"{step.name}: the answer {flag}; write it from scratch." for step in report.steps for flag in step.flags
+        f"{step.name}: the answer {flag}; write it from scratch." for step in marks.steps for flag in step.flags
     ]
-    for remark in [*report.elsewhere, *remarks]:
-        console.print(remark, markup=False, soft_wrap=True)
-    if report.passed:
+    for line in [*marks.elsewhere, *remarks, *marks.notes]:
+        console.print(line, markup=False, soft_wrap=True)
+
+
+def _show_report(marks: "Marks", report: "Report | None", *, passed: bool) -> None:
+    """What the comparison adds to the marks."""
+    console = Console(highlight=False)
+    if report is not None:
+        wanted = sum(len(step.reproduced) + len(step.missing) for step in report.steps)
+        missing = [ident for step in report.steps for ident in step.missing]
+        if wanted:
+            console.print(f"Published values reproduced: {wanted - len(missing)} of {wanted}")
+        if missing:
+            console.print(f"Not reproduced: {', '.join(missing)}", soft_wrap=True)
+        known = {step.name for step in marks.steps if step.message}
+        said = [f"{step.name}: {step.message}" for step in report.steps if step.message and step.name not in known]
+        said += [f"{step.name}: {step.note}" for step in report.steps if step.note]
+        for line in [*(line for line in report.elsewhere if line not in marks.elsewhere), *said]:
+            console.print(line, markup=False, soft_wrap=True)
+    if passed:
         console.print("All visible tests pass. Hidden tests run when the exercise is graded.")
-    elif report.left_out:
-        console.print(
-            f"Code cells of your own ({report.left_out}) were left out: put what an answer needs into its cell.",
-            soft_wrap=True,
-        )
 
 
 def _score_table(unit: str, found: list[Score]) -> Table:

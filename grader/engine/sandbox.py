@@ -105,7 +105,7 @@ class Sandbox:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
         os.chmod(self._data.name, 0o755)  # noqa: PTH101 - the sandbox's user reads it
-        self._control, inside = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._control, inside = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         self._process: subprocess.Popen[bytes] | None = None
         # What a server says that cannot start.
         self._said: IO[bytes] | None = tempfile.TemporaryFile()  # noqa: SIM115

@@ -9,6 +9,7 @@ import os
 import resource
 import signal
 import struct
+import sys
 from dataclasses import dataclass
 
 __all__ = ["Bounds", "enter_namespaces", "limit", "restrict"]
@@ -112,13 +113,15 @@ def limit(bounds: Bounds) -> None:
     Raises:
         OSError, ValueError: the machine does not allow it.
     """
-    limits = (
-        (resource.RLIMIT_AS, bounds.memory),
+    limits = [
         (resource.RLIMIT_CPU, bounds.cpu_seconds),
         (resource.RLIMIT_FSIZE, bounds.file_bytes),
         (resource.RLIMIT_NOFILE, 256),
         (resource.RLIMIT_CORE, 0),
-    )
+    ]
+    if sys.platform == "linux":
+        # Elsewhere a process starts with more than that, and the limit is refused.
+        limits.append((resource.RLIMIT_AS, bounds.memory))
     for kind, most in limits:
         resource.setrlimit(kind, (most, most))
 

@@ -1,7 +1,8 @@
-"""`grader check`: a learner's answers in the reference notebook, run by nbval, and what is said of them."""
+"""`grader check`: a learner's answers in the reference notebook, run by nbval, what is said, and the command."""
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -15,47 +16,22 @@ import pytest
 from click.testing import CliRunner, Result
 
 import grader.check
+import grader.quick
 from ffn.misconceptions import UNITS
-from grader.check import LARGEST, Report, StepReport, check_notebook
+from grader.check import LARGEST, Report, StepReport, compare, read_subject
 from grader.cli import cli
 from grader.course import Course
 from grader.exceptions import BrokenReferenceError, CheckFailedError, UnknownUnitError, UnreadableNotebookError
 from grader.notebooks import checked_ids, grade_id, read_notebook, steps
+from grader.quick import Marks, StepMarks
+from tests.grader.own_notebooks import MIXED, OWN, notebook_text, put, snapshot
 from tests.helpers import ROOT, copy_of_course, said_once
 
 Cells = list[dict[str, Any]]
 
 
-def notebook_text(unit: str, answers: dict[str, str] | None = None, own: str = "", deleted: str = "") -> str:
-    """A learner's notebook: right answers apart from those given, perhaps a cell of its own, perhaps one deleted."""
-    right = {str(grade_id(c)): c["source"] for c in read_notebook(Course(ROOT).reference(unit))["cells"]}
-    notebook = json.loads(Course(ROOT).exercise(unit).read_text(encoding="utf-8"))
-    for cell in notebook["cells"]:
-        marks = cell["metadata"].get("nbgrader", {})
-        if marks.get("solution") and cell["cell_type"] == "code":
-            cell["source"] = (answers or {}).get(marks["grade_id"], right[marks["grade_id"]])
-    notebook["cells"] = [cell for cell in notebook["cells"] if cell["id"] != deleted]
-    if own:
-        cell = {
-            "cell_type": "code",
-            "id": "own",
-            "metadata": {},
-            "source": own,
-            "outputs": [],
-            "execution_count": 1,
-        }
-        notebook["cells"].insert(2, cell)
-    return json.dumps(notebook)
-
-
-def stub(unit: str, step: str) -> str:
-    cells = json.loads(Course(ROOT).exercise(unit).read_text(encoding="utf-8"))["cells"]
-    return "".join(next(cell["source"] for cell in cells if cell["id"] == step))
-
-
-def snapshot(folder: Path) -> dict[str, tuple[bytes, int]]:
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    return {path.relative_to(folder).as_posix(): (path.read_bytes(), path.stat().st_mtime_ns) for path in files}
+def check_notebook(course: Course, path: Path, unit: str | None = None, **options: Any) -> Report:
+    return compare(read_subject(course, path, unit), **options)
 
 
 @pytest.fixture(scope="module")
@@ -85,31 +61,11 @@ def sources(cells: Cells) -> dict[str, str]:
 # ------------------------------------------------------------------------------- one notebook with many answers
 
 
-MIXED = {
-    "relu": "# NBVAL_SKIP\ndef relu(z):\n    return np.maximum(np.asarray(z, dtype=float), 0)",
-    "relu_grad": "def one_sided_slopes(z, step=1e-6):\n"
-    "    return (relu(z) - relu(z - step)) / step, (relu(z + step) - relu(z)) / step\n\n\n"
-    "def relu_grad(z):\n    return np.where(np.asarray(z) >= 0, 1.0, 0.0)",
-    "sigmoid": "import matplotlib.pyplot as plt\n\nprint('my plot')\nplt.plot([1, 2])\nplt.show()\n\n\n"
-    "def sigmoid(z):\n    print('called with', z)\n    z = np.asarray(z, dtype=float)\n    plt.plot([1, 2])\n"
-    "    plt.show()\n    small = np.exp(-np.abs(z))\n    return np.where(z < 0, small, 1) / (1 + small)",
-    "silu": stub("activations", "silu"),
-    "normal_cdf": "def normal_cdf(z):\n    raise RuntimeError('\\x1b[31mno\\x1b[0m\\x07 idea')",
-    "gelu": "from ffn import gelu",
-    "gelu_tanh": "def gelu_tanh(z)\n    return z",
-    "silu_grad": "def silu_grad(z):\n    return mine(z)",
-    "gelu_grad": "import sys\n\n\ndef gelu_grad(z):\n    print('odd', file=sys.stderr)\n"
-    "    z = np.asarray(z, dtype=float)\n"
-    "    return normal_cdf(z) + z * np.exp(-z * z / 2) / math.sqrt(2 * math.pi)",
-    "tail_reach": "def tail_reach(activation, threshold, z):\n    return -0.0",
-}
-
-
 @pytest.fixture(scope="module")
 def mixed_place(course: Course) -> Path:
     path = course.root / "work" / "my answers (2).ipynb"
     path.parent.mkdir()
-    text = notebook_text("activations", MIXED, own="def mine(z):\n    return z", deleted="tanh_neuron")
+    text = notebook_text("activations", MIXED, own=OWN, deleted="tanh_neuron")
     path.write_text(text, encoding="utf-8")
     return path
 
@@ -181,11 +137,6 @@ def test_an_exception_in_an_answer_is_told_without_terminal_codes(step: Step) ->
     assert len(step("normal_cdf").missing) == 3
 
 
-def test_an_answer_that_uses_the_module_is_flagged(step: Step) -> None:
-    assert step("gelu").flags == ("uses ffn",)
-    assert step("gelu").message == ""
-
-
 def test_a_syntax_error_is_told_with_its_line(step: Step) -> None:
     assert step("gelu_tanh").message == ("The answer's cell raises SyntaxError: expected ':' (line 1 of its cell)")
 
@@ -195,13 +146,13 @@ def test_a_deleted_answer_is_said_to_be_missing(step: Step) -> None:
     assert len(step("tanh_neuron").missing) == 3
 
 
-def test_a_cell_of_one_s_own_is_left_out_and_counted(mixed: Report, step: Step) -> None:
-    assert mixed.left_out == 1
-    assert "name 'mine' is not defined" in step("silu_grad").message
+def test_a_cell_of_one_s_own_runs_where_it_stands(step: Step) -> None:
+    assert (step("silu_grad").missing, step("silu_grad").message) == ((), "")
 
 
-def test_an_answer_that_writes_to_stderr_is_told_that_it_gets_no_marks(step: Step) -> None:
-    assert step("gelu_grad").message == ("The test gets no marks, because your code writes to stderr: odd")
+def test_an_answer_that_writes_to_stderr_is_right_and_noted(step: Step) -> None:
+    assert step("gelu_grad").message == ""
+    assert step("gelu_grad").note == "Your code writes to stderr, which the reference notebook does not: odd"
 
 
 def test_a_notebook_with_a_fault_has_not_passed(mixed: Report) -> None:
@@ -236,7 +187,7 @@ def test_right_answers_reproduce_every_value_of_every_unit(course: Course, tmp_p
     report = check_notebook(course, path)
     assert report.passed
     assert report == Report(unit, report.steps)
-    assert [s for s in report.steps if s.missing or s.message or s.note or s.flags] == []
+    assert [s for s in report.steps if s.missing or s.message or s.note] == []
     code = [cell for cell in read_notebook(course.reference(unit))["cells"] if cell["cell_type"] == "code"]
     wanted = [ident for cell in code for ident in checked_ids(cell["outputs"])]
     assert [ident for step in report.steps for ident in step.reproduced] == wanted
@@ -327,12 +278,6 @@ def test_a_check_that_takes_too_long_is_one_sentence_and_leaves_no_kernel(
 # ---------------------------------------------------------------------------------------- what is put together
 
 
-def put(folder: Path, text: str | bytes, name: str = "answers.ipynb") -> Path:
-    path = folder / name
-    path.write_bytes(text.encode("utf-8") if isinstance(text, str) else text)
-    return path
-
-
 def test_hidden_tests_are_not_run(course: Course, tmp_path: Path, ran: Cells) -> None:
     check_notebook(course, put(tmp_path, notebook_text("activations")))
     assert len(ran) > 20
@@ -364,14 +309,19 @@ def test_what_an_answer_printed_before_is_not_taken_over(course: Course, tmp_pat
     assert "forged" not in json.dumps(ran)
 
 
-def test_of_two_cells_with_the_same_id_the_last_one_counts_as_in_grading(
-    course: Course, tmp_path: Path, ran: Cells
-) -> None:
+def test_of_two_cells_with_the_same_id_both_run_as_in_grading(course: Course, tmp_path: Path, ran: Cells) -> None:
     notebook = json.loads(notebook_text("activations"))
-    (cell,) = [cell for cell in notebook["cells"] if cell["id"] == "gelu"]
-    notebook["cells"].append({**cell, "source": "last = 1"})
+    place = next(place for place, cell in enumerate(notebook["cells"]) if cell["id"] == "gelu")
+    notebook["cells"].insert(place + 1, {**notebook["cells"][place], "source": "last = 1"})
     check_notebook(course, put(tmp_path, json.dumps(notebook)))
-    assert sources(ran)["gelu"] == "last = 1"
+    order = ["".join(cell["source"]) for cell in ran]
+    assert order.index("last = 1") == order.index("".join(notebook["cells"][place]["source"])) + 1
+
+
+def test_what_a_cell_of_one_s_own_gives_is_not_compared(course: Course, tmp_path: Path, ran: Cells) -> None:
+    check_notebook(course, put(tmp_path, notebook_text("activations", own="print(1)")))
+    (own,) = [cell for cell in ran if "".join(cell["source"]) == "print(1)"]
+    assert own["metadata"]["tags"] == ["nbval-ignore-output", "raises-exception"]
 
 
 def test_an_answer_made_into_text_is_missing(course: Course, tmp_path: Path, ran: Cells) -> None:
@@ -380,7 +330,15 @@ def test_an_answer_made_into_text_is_missing(course: Course, tmp_path: Path, ran
         if cell["id"] == "gelu":
             cell["cell_type"] = "markdown"
     check_notebook(course, put(tmp_path, json.dumps(notebook)))
-    assert sources(ran)["gelu"] == "raise NotImplementedError()"
+    assert sources(ran)["gelu"].splitlines()[-1] == "raise NotImplementedError()"
+
+
+def test_what_is_known_not_to_end_does_not_run(course: Course, tmp_path: Path, ran: Cells) -> None:
+    path = put(tmp_path, notebook_text("activations", own="while True:\n    pass"))
+    report = check_notebook(course, path, stopped={"gelu": "It does not end.", "your own cell 1": "Nor this."})
+    assert sources(ran)["gelu"] == sources(ran)["your own cell 1"] == "raise NotImplementedError()"
+    assert [step.message for step in report.steps if step.name == "gelu"] == ["It does not end."]
+    assert report.elsewhere == ("your own cell 1: Nor this.",)
 
 
 def test_values_that_are_not_shown_are_missing(course: Course, tmp_path: Path, ran: Cells) -> None:
@@ -628,68 +586,187 @@ def test_a_file_that_is_too_large_is_not_read_to_its_end(course: Course, tmp_pat
 # ------------------------------------------------------------------------------------------------ the command
 
 
+MARKS = Marks(
+    "activations",
+    (
+        StepMarks("relu", 1, 1),
+        StepMarks("gelu", 0, 2, "[bold]wrong[/bold]\nWhat happened: x."),
+        StepMarks("silu", 2, 2, "", ("uses ffn",)),
+    ),
+    notes=("The cell 'test_relu' had been changed; it is as it was given out.",),
+)
 REPORT = Report(
     "activations",
     (
         StepReport("relu", ("ex1.relu_A", "ex1.relu_B"), ()),
-        StepReport("gelu", ("ex4.gelu_neg",), ("ex4.gelu_pos",), "[bold]wrong[/bold]\nWhat happened: x.", "", ()),
-        StepReport("silu", (), (), "", "The test does not print 'a'.", ("uses ffn",)),
+        StepReport("gelu", ("ex4.gelu_neg",), ("ex4.gelu_pos",), "wrong in other words"),
+        StepReport("silu", (), (), "", "The test does not print 'a'."),
     ),
 )
+RIGHT = Marks("activations", MARKS.steps[:1])
+SAME = Report("activations", REPORT.steps[:1])
 
 
-def invoke(monkeypatch: pytest.MonkeyPatch, report: Report, *options: str) -> Result:
-    monkeypatch.setattr(grader.check, "check_notebook", lambda course, path, unit, on_run: report)
+def invoke(monkeypatch: pytest.MonkeyPatch, marks: Marks, report: Report, *options: str) -> Result:
+    def refuse(*arguments: Any, **more: Any) -> Report:
+        raise AssertionError("there should be no comparison")
+
+    monkeypatch.setattr(grader.check, "read_subject", lambda course, path, unit: None)
+    monkeypatch.setattr(grader.quick, "mark", lambda subject, sandbox: marks)
+    given = refuse if "--no-compare" in options else lambda subject, stopped: report
+    monkeypatch.setattr(grader.check, "compare", given)
     return CliRunner().invoke(cli, ["--course", str(ROOT), "check", "answers.ipynb", *options])
 
 
-def test_the_command_shows_steps_values_and_messages(monkeypatch: pytest.MonkeyPatch) -> None:
-    result = invoke(monkeypatch, REPORT)
+def lines_of(text: str) -> list[str]:
+    return [" ".join(line.replace("│", " ").split()) for line in text.splitlines()]
+
+
+def test_the_command_shows_marks_and_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = invoke(monkeypatch, MARKS, REPORT)
     assert result.exit_code == 1
-    lines = [" ".join(line.replace("│", " ").split()) for line in result.stdout.splitlines()]
-    assert "relu passed 2 of 2 reproduced" in lines
-    assert "gelu not yet 1 of 2 reproduced" in lines
-    assert "silu passed" in lines
-    assert "Not reproduced: ex4.gelu_pos" in lines
+    lines = lines_of(result.stdout)
+    assert "relu passed 1 of 1" in lines
+    assert "gelu not yet 0 of 2" in lines
+    assert "Points of the visible tests: 3 of 5" in lines
     assert "gelu: [bold]wrong[/bold]" in lines
     assert "What happened: x." in lines
-    assert "silu: The test does not print 'a'." in lines
     assert "silu: the answer uses ffn; write it from scratch." in lines
+    assert "The cell 'test_relu' had been changed; it is as it was given out." in lines
+
+
+def test_the_command_shows_what_the_comparison_adds_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = lines_of(invoke(monkeypatch, MARKS, REPORT).stdout)
+    assert lines[-3:] == [
+        "Published values reproduced: 3 of 4",
+        "Not reproduced: ex4.gelu_pos",
+        "silu: The test does not print 'a'.",
+    ]
+    assert "gelu: wrong in other words" not in lines
+
+
+def test_marks_hints_and_notes_come_before_the_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
+    printed: list[str] = []
+
+    def comparing(subject: object, stopped: object) -> Report:
+        printed.append("compared")
+        return REPORT
+
+    def show(self: object, *parts: Any, **options: Any) -> None:
+        printed.extend(part for part in parts if isinstance(part, str))
+
+    monkeypatch.setattr(grader.check, "read_subject", lambda course, path, unit: None)
+    monkeypatch.setattr(grader.quick, "mark", lambda subject, sandbox: MARKS)
+    monkeypatch.setattr(grader.check, "compare", comparing)
+    monkeypatch.setattr("rich.console.Console.print", show)
+    CliRunner().invoke(cli, ["--course", str(ROOT), "check", "answers.ipynb"])
+    assert printed.index("compared") == printed.index("Comparing with the reference notebook (a few seconds)") + 1
+    for line in (
+        "Points of the visible tests: 3 of 5",
+        "gelu: [bold]wrong[/bold]\nWhat happened: x.",
+        *MARKS.notes,
+    ):
+        assert printed.index(line) < printed.index("compared")
+    assert printed.index("Not reproduced: ex4.gelu_pos") > printed.index("compared")
+
+
+def test_the_comparison_is_told_what_did_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    marks = Marks("activations", MARKS.steps, stopped={"gelu": "It did not end."})
+    monkeypatch.setattr(grader.check, "read_subject", lambda course, path, unit: None)
+    monkeypatch.setattr(grader.quick, "mark", lambda subject, sandbox: marks)
+    monkeypatch.setattr(grader.check, "compare", lambda subject, stopped: seen.append(stopped) or REPORT)
+    CliRunner().invoke(cli, ["--course", str(ROOT), "check", "answers.ipynb"])
+    assert seen == [{"gelu": "It did not end."}]
 
 
 def test_the_command_says_that_all_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
-    result = invoke(monkeypatch, Report("activations", REPORT.steps[:1], left_out=2))
+    result = invoke(monkeypatch, RIGHT, SAME)
     assert result.exit_code == 0
     assert result.stdout.splitlines()[-1].startswith("All visible tests pass.")
     assert "Not reproduced" not in result.stdout
 
 
-def test_the_command_says_what_was_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    result = invoke(monkeypatch, Report("activations", REPORT.steps, left_out=2))
-    assert "Code cells of your own (2) were left out" in result.stdout
-
-
-def test_the_command_says_what_failed_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    result = invoke(monkeypatch, Report("activations", REPORT.steps[:1], ("setup: ImportError: x",)))
+def test_what_only_the_comparison_finds_is_not_right_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = Report("activations", (StepReport("relu", (), ("ex1.relu_A",), "It is not shown."),))
+    result = invoke(monkeypatch, RIGHT, report)
     assert result.exit_code == 1
-    assert "setup: ImportError: x" in result.stdout
+    assert "relu: It is not shown." in result.stdout.splitlines()
+    assert "All visible tests pass" not in result.stdout
+
+
+def test_what_only_the_marks_find_is_not_right_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = invoke(monkeypatch, MARKS, SAME)
+    assert result.exit_code == 1
+    assert "All visible tests pass" not in result.stdout
+
+
+def test_a_fault_elsewhere_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    fault = ("setup: ImportError: x",)
+    result = invoke(
+        monkeypatch, Marks("activations", RIGHT.steps, fault), Report("activations", SAME.steps, fault)
+    )
+    assert result.exit_code == 1
+    assert result.stdout.count("setup: ImportError: x") == 1
+
+
+@pytest.mark.parametrize(("marks", "status"), [(RIGHT, 0), (MARKS, 1)], ids=["right", "wrong"])
+def test_without_the_comparison_nothing_of_it_runs(
+    monkeypatch: pytest.MonkeyPatch, marks: Marks, status: int
+) -> None:
+    result = invoke(monkeypatch, marks, REPORT, "--no-compare")
+    assert result.exit_code == status
+    assert "Points of the visible tests: " in result.stdout
+    assert "Comparing" not in result.output
+    assert "reproduced" not in result.output
 
 
 def test_the_command_writes_json_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    result = invoke(monkeypatch, REPORT, "--json")
+    result = invoke(monkeypatch, MARKS, REPORT, "--json")
     assert result.exit_code == 1
     assert result.stderr == ""
     found = json.loads(result.stdout)
-    assert found["passed"] is False
-    assert found["unit"] == "activations"
-    assert found["steps"][1] == {
+    assert list(found) == ["passed", "unit", "marks", "comparison"]
+    assert (found["passed"], found["unit"]) == (False, "activations")
+    assert (found["marks"]["points"], found["marks"]["max_points"]) == (3, 5)
+    assert found["marks"]["steps"][1] == {
+        "name": "gelu",
+        "points": 0,
+        "max_points": 2,
+        "message": "[bold]wrong[/bold]\nWhat happened: x.",
+        "flags": [],
+    }
+    assert found["comparison"]["steps"][1] == {
         "name": "gelu",
         "reproduced": ["ex4.gelu_neg"],
         "missing": ["ex4.gelu_pos"],
-        "message": "[bold]wrong[/bold]\nWhat happened: x.",
+        "message": "wrong in other words",
         "note": "",
-        "flags": [],
     }
+
+
+def test_every_key_of_the_json_is_in_the_help(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = json.loads(invoke(monkeypatch, MARKS, REPORT, "--json").stdout)
+    said = set(re.findall(r"\w+", CliRunner().invoke(cli, ["check", "--help"]).output))
+    parts = [
+        found,
+        found["marks"],
+        found["marks"]["steps"][0],
+        found["comparison"],
+        found["comparison"]["steps"][0],
+    ]
+    assert [key for part in parts for key in part if key not in said] == []
+
+
+def test_json_without_the_comparison_says_null(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = json.loads(invoke(monkeypatch, RIGHT, REPORT, "--json", "--no-compare").stdout)
+    assert found["passed"] is True
+    assert found["comparison"] is None
+
+
+@pytest.mark.parametrize("options", [["--sandbox", "half"], ["--quick"]], ids=" ".join)
+def test_wrong_usage_is_exit_status_2(options: list[str]) -> None:
+    assert CliRunner().invoke(cli, ["--course", str(ROOT), "check", "answers.ipynb", *options]).exit_code == 2
 
 
 @pytest.mark.slow
@@ -697,15 +774,21 @@ def test_the_command_writes_json_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_command_from_end_to_end(tmp_path: Path, options: list[str]) -> None:
     course = copy_of_course(tmp_path / "course", "nbgrader_config.py", "grader", "ffn", "solutions/activations")
     path = put(course.root, notebook_text("activations", {"gelu": "def gelu(z):\n    return 0 * np.asarray(z)"}))
+    before = snapshot(course.root / "solutions"), path.read_bytes()
     done = course.grader("check", str(path), *options)
     assert done.returncode == 1
     assert "Traceback" not in done.stdout + done.stderr
-    assert ("Running the answers" in done.stderr) is (not options)
+    assert ("Comparing with the reference notebook" in done.stderr) is (not options)
+    missing = ["ex4.gelu_neg", "ex4.gelu_pos", "ex8.gelu_neg", "ex8.gelu_pos"]
     if options:
-        (gelu,) = [step for step in json.loads(done.stdout)["steps"] if step["message"]]
-        assert gelu["missing"] == ["ex4.gelu_neg", "ex4.gelu_pos", "ex8.gelu_neg", "ex8.gelu_pos"]
+        found = json.loads(done.stdout)
+        assert [step["name"] for step in found["marks"]["steps"] if step["message"]] == ["gelu"]
+        (gelu,) = [step for step in found["comparison"]["steps"] if step["message"]]
+        assert gelu["missing"] == missing
     else:
-        assert "Not reproduced: ex4.gelu_neg, ex4.gelu_pos, ex8.gelu_neg, ex8.gelu_pos" in done.stdout
+        assert "gelu not yet 0 of 1" in lines_of(done.stdout)
+        assert f"Not reproduced: {', '.join(missing)}" in done.stdout
+    assert (snapshot(course.root / "solutions"), path.read_bytes()) == before
     assert not (course.root / "grader" / "var").exists()
 
 
