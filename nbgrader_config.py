@@ -2,6 +2,7 @@
 
 import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 c = get_config()  # noqa: F821 - traitlets provides it
@@ -28,21 +29,13 @@ c.CourseDirectory.db_url = f"sqlite:///{var / 'gradebook.db'}"
 c.Exchange.root = str(exchange)
 c.NbGrader.logfile = str(var / "nbgrader.log")
 
-# A learner who loops for ever loses that cell, not the batch.
-c.ExecutePreprocessor.timeout = 30
-c.Execute.timeout = 30
-# A kernel warns about its own transport on this terminal; errors still show.
-c.Execute.extra_arguments = ["--IPKernelApp.log_level=40"]
-# A test cell that a learner deleted comes back, and is run.
-c.OverwriteCells.add_missing_cells = True
-# An answer that lets the course's own module do the step gets the visible marks at most.
+# The course's own engine grades and records; nbgrader's preprocessors behind it only look after what is shown.
+c.Autograde.exporter_class = "grader.engine.preprocess.SubmissionExporter"
+c.Autograde.sanitize_preprocessors = ["grader.engine.preprocess.EngineSanitize"]
 c.Autograde.autograde_preprocessors = [
-    "nbgrader.preprocessors.Execute",
-    "grader.withhold.Withhold",
+    "grader.engine.preprocess.EngineExecute",
     "nbgrader.preprocessors.IgnorePattern",
     "nbgrader.preprocessors.LimitOutput",
-    "nbgrader.preprocessors.SaveAutoGrades",
-    "nbgrader.preprocessors.AssignLatePenalties",
     "nbgrader.preprocessors.CheckCellMetadata",
 ]
 # Feedback shows neither hidden tests nor the lines of code around the one that failed.
@@ -51,3 +44,14 @@ c.GenerateFeedback.preprocessors = [
     "grader.hide_tests.HideTests",
     "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
 ]
+# nbgrader's pages show what learners wrote, and the instructor is signed in there: nothing of it may run.
+# The templates of nbgrader leave Markdown as it is even so; hence the filters.
+c.HTMLExporter.sanitize_html = True
+c.HTMLExporter.filters = {
+    "markdown2html": "grader.safe_html.safe_markdown",
+    "clean_html": "grader.safe_html.safe_html",
+    "formula_script": "grader.safe_html.formula_script",
+}
+# The course's templates come first: formulas need no script from another host.
+pages = Path(find_spec("nbgrader").origin).parent / "server_extensions" / "formgrader" / "templates"
+c.HTMLExporter.extra_template_basedirs = [str(root / "grader" / "templates"), str(pages)]

@@ -1,7 +1,7 @@
 """Look at a learner's code for what a test cannot see: the course's own module doing a step, and values typed in.
 
 Nothing is run. What an answer takes from other cells of the learner is followed to where it comes from: a name
-imported in a cell of one's own is an import too. What is found is told to the instructor, and ``grader.withhold``
+imported in a cell of one's own is an import too. What is found is told to the instructor, and the engine
 lets an answer that uses the course's module keep the visible marks of its step at most.
 
 It finds what a person would write, and the usual ways around that; code made to deceive can do more.

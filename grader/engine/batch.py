@@ -47,7 +47,7 @@ from grader.engine.verdict import (
 )
 from grader.exceptions import GradebookLockedError, GraderError, InvalidLearnerError, NoSandboxError
 
-__all__ = ["Outcome", "grade_unit"]
+__all__ = ["Outcome", "grade_unit", "missing", "noted", "unreadable"]
 
 TRIES = 2
 START_SECONDS = 120.0
@@ -156,18 +156,15 @@ def _tasks(
             done(Outcome(learner, error=str(error)))
             continue
         except UnreadableError as error:
-            said = f"What was handed in {error}."
-            verdict = replace(
-                _nothing(assignment), status=UNREADABLE, learner=said, instructor=f"{said} Nothing was run."
-            )
-            keeper.keep(_result(_Task(learner, Submission(b""), {}, {}), assignment, verdict))
+            task = _Task(learner, Submission(b""), {}, {})
+            keeper.keep(_result(task, assignment, unreadable(assignment, error)))
             continue
         record = digest(assignment, submission)
         known = record_of(course, learner, assignment.unit) if learner in graded else {}
         if not force and record.items() <= known.items():
             done(Outcome(learner, skipped=True))
         elif submission is None:
-            verdict = _nothing(assignment)
+            verdict = missing(assignment)
             keeper.keep(_result(_Task(learner, Submission(b""), record, known), assignment, verdict))
         else:
             yield _Task(learner, submission, record, known)
@@ -175,11 +172,11 @@ def _tasks(
 
 def _result(task: _Task, assignment: Assignment, verdict: Verdict) -> _Result:
     """The result of a verdict that was reached without a worker."""
-    verdict = _noted(verdict, task.submission.notes)
+    verdict = noted(verdict, task.submission.notes)
     return _Result(task, verdict, notebook_bytes(graded_notebook(assignment, verdict, task.record)))
 
 
-def _noted(verdict: Verdict, notes: tuple[Note, ...]) -> Verdict:
+def noted(verdict: Verdict, notes: tuple[Note, ...]) -> Verdict:
     """A verdict with what was odd about the submission's files."""
     if not notes:
         return verdict
@@ -344,14 +341,20 @@ class _Pool:
         return _result(task, self._assignment, verdict)
 
 
-def _nothing(assignment: Assignment) -> Verdict:
+def missing(assignment: Assignment) -> Verdict:
     """The verdict on a submission that is missing, for which no sandbox is asked."""
     return grade(assignment, None, Limits(), cast(Sandbox, None))
 
 
+def unreadable(assignment: Assignment, error: UnreadableError) -> Verdict:
+    """The verdict on a submission that is there and is no file to be graded."""
+    said = f"What was handed in {error}."
+    return replace(missing(assignment), status=UNREADABLE, learner=said, instructor=f"{said} Nothing was run.")
+
+
 def _broken(assignment: Assignment, reason: str) -> Verdict:
     return replace(
-        _nothing(assignment),
+        missing(assignment),
         status=CRASHED,
         learner="Your notebook could not be graded; your instructor knows.",
         instructor=f"Not graded, because {reason}. It is tried again the next time that this unit is graded.",
@@ -472,8 +475,8 @@ def _work(
             try:
                 verdict = grade(assignment, data, limits, warm)
                 notes = tuple(Note(**note) for note in header["notes"])
-                notebook = _valid(graded_notebook(assignment, _noted(verdict, notes), header["record"]))
-                verdict = _noted(verdict, notes)
+                notebook = _valid(graded_notebook(assignment, noted(verdict, notes), header["record"]))
+                verdict = noted(verdict, notes)
             except Exception as error:
                 # Its sandbox has ended, or there is a fault in the grader; both are tried again with a new sandbox.
                 trouble = f"{type(error).__name__}: {error}"

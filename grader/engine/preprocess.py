@@ -1,52 +1,75 @@
-"""The engine as nbgrader's own preprocessors, so that `nbgrader autograde` and formgrader's button run it.
+"""The engine behind `nbgrader autograde` and formgrader's button: the plug-ins that nbgrader_config.py names.
 
-In nbgrader_config.py, EngineSanitize is the one preprocessor that sanitizes, and EngineExecute takes the place of
-nbgrader's Execute. EngineExecute also works behind nbgrader's own sanitizing, but that ends a whole batch at a notebook
-with an unknown schema version.
+nbgrader finds the submissions and writes the graded notebooks. SubmissionExporter keeps it from opening what a learner
+handed in, EngineSanitize takes away what it copied, and EngineExecute reads, grades and records as `grader autograde`
+does.
 """
 
 import atexit
 import contextlib
-import json
+import shutil
 import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from nbconvert.exporters import NotebookExporter
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Enum, Float
 
 from grader.course import Course
+from grader.engine.batch import missing, noted, unreadable
 from grader.engine.grade import grade
-from grader.engine.gradebook import released_checksums, unanswered
+from grader.engine.gradebook import Writer
+from grader.engine.read import UnreadableError
 from grader.engine.restore import Assignment, restore
 from grader.engine.sandbox import Sandbox
-from grader.engine.store import answers_of, graded_notebook, load_assignment
+from grader.engine.store import (
+    Submission,
+    collect,
+    digest,
+    graded_notebook,
+    load_assignment,
+    require_learner,
+)
 from grader.engine.verdict import Limits, Verdict
-from grader.exceptions import NoSandboxError, UnknownUnitError
-from grader.notebooks import grade_id, without_hidden_tests
+from grader.exceptions import UnknownUnitError
 
-__all__ = ["EngineExecute", "EngineSanitize"]
+__all__ = ["EngineExecute", "EngineSanitize", "SubmissionExporter"]
 
-_handed_over: dict[tuple[str, str], bytes] = {}
-"""Submissions by learner and unit, from sanitizing to grading, so that the engine sees them as they were."""
+
+class SubmissionExporter(NotebookExporter):
+    """Hands an empty notebook to the preprocessors in place of a file, which is never opened.
+
+    nbgrader's own reader follows links, waits at a pipe, and ends at what is no notebook.
+    """
+
+    def from_filename(self, filename: str, resources: Any = None, **more: Any) -> Any:
+        """Convert what the preprocessors put in the file's place."""
+        from nbformat.v4 import new_notebook
+
+        empty = new_notebook()  # type: ignore[no-untyped-call]
+        return self.from_notebook_node(empty, resources=resources, **more)  # type: ignore[no-untyped-call]
 
 
 class EngineSanitize(NbGraderPreprocessor):  # type: ignore[misc]
-    """Put the assignment's notebook in a submission's place and keep that for EngineExecute, which has to follow.
+    """Put the assignment's notebook in a submission's place, and take away the learner's other files.
 
-    No other preprocessor sees anything of the learner's that the engine has not looked at.
+    No other preprocessor sees anything of the learner's that the engine has not looked at, and what nbgrader copied by
+    following a link reaches neither formgrader nor the feedback.
     """
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         """Treat a submission as it came."""
-        assignment = _assignment(self.config, resources)
-        _handed_over[_key(resources)] = json.dumps(nb).encode()
-        return restore(assignment, []).notebook, resources
+        from nbformat import from_dict
+
+        course, assignment, learner = _asked(self.config, resources)
+        _clear(course.autograded / learner / assignment.unit)
+        return from_dict(restore(assignment, []).notebook), resources  # type: ignore[no-untyped-call]
 
 
 class EngineExecute(NbGraderPreprocessor):  # type: ignore[misc]
-    """Grade a submission with the engine, and leave outputs from which nbgrader arrives at the engine's points."""
+    """Grade a submission with the engine and record it in the gradebook, as `grader autograde` does."""
 
     sandbox = Enum(("full", "none"), "full", help="How learner code is kept apart; none: not at all.").tag(
         config=True
@@ -55,97 +78,56 @@ class EngineExecute(NbGraderPreprocessor):  # type: ignore[misc]
     total_seconds = Float(Limits().total_seconds, help="Seconds that a submission may take.").tag(config=True)
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
-        """Grade a sanitized submission; its cells become the assignment's, with the learner's answers in them."""
+        """Give back the graded notebook of the submission that nbgrader is at."""
         from nbformat import from_dict
 
-        assignment = _assignment(self.config, resources)
-        data = _handed_over.pop(_key(resources), None)
-        if data is None:
-            data = _as_released(nb)
+        course, assignment, learner = _asked(self.config, resources)
         limits = replace(Limits(), cell_seconds=self.cell_seconds, total_seconds=self.total_seconds)
-        verdict = _warm.grade(assignment, data, limits, self.sandbox)
-        graded = from_dict(graded_notebook(assignment, verdict))  # type: ignore[no-untyped-call]
-        _mark_answers(graded, released_checksums(resources["nbgrader"]["db_url"], assignment.unit))
-        _agree(graded, verdict)
+        record: dict[str, str] = {}
+        when = None
+        try:
+            submission = collect(course, learner, assignment.unit, limits)
+        except UnreadableError as error:
+            verdict = unreadable(assignment, error)
+        else:
+            verdict = self._verdict(assignment, submission, limits)
+            record = digest(assignment, submission)
+            when = None if submission is None else submission.timestamp
+        with Writer(resources["nbgrader"]["db_url"], self.config) as writer:
+            writer.save(assignment.unit, learner, verdict, when, assignment)
         for note in verdict.notes:
-            self.log.warning("%s: %s", resources["nbgrader"]["student"], ascii(note.instructor))
-        return graded, resources
+            self.log.warning("%s: %s", learner, ascii(note.instructor))
+        return from_dict(graded_notebook(assignment, verdict, record)), resources  # type: ignore[no-untyped-call]
+
+    def _verdict(self, assignment: Assignment, submission: Submission | None, limits: Limits) -> Verdict:
+        if submission is None:
+            return missing(assignment)
+        return noted(_warm.grade(assignment, submission.data, limits, self.sandbox), submission.notes)
 
 
-def _assignment(config: Any, resources: Any) -> Assignment:
-    """The assignment of a notebook.
+def _asked(config: Any, resources: Any) -> tuple[Course, Assignment, str]:
+    """The course, the assignment and the learner that nbgrader is at.
 
     Raises:
-        UnknownUnitError: it is none of the course's; left alone, its tests would pass without having run.
+        UnknownUnitError: the notebook is none of the course's; left alone, its tests would pass without having run.
+        InvalidLearnerError: the folder's name can be no learner's id.
     """
-    unit = resources["nbgrader"]["assignment"]
+    asked = resources["nbgrader"]
     course = Course(Path(config.CourseDirectory.get("root", ".")).resolve())
-    if resources["nbgrader"]["notebook"] != unit:
-        raise UnknownUnitError(resources["nbgrader"]["notebook"], course.units())
-    return load_assignment(course, unit)
+    if asked["notebook"] != asked["assignment"]:
+        raise UnknownUnitError(asked["notebook"], course.units())
+    require_learner(asked["student"])
+    return course, load_assignment(course, asked["assignment"]), asked["student"]
 
 
-def _key(resources: Any) -> tuple[str, str]:
-    return str(resources["nbgrader"]["student"]), str(resources["nbgrader"]["assignment"])
-
-
-def _as_released(nb: Any) -> bytes:
-    """A notebook that nbgrader sanitized as the learner had it: without the hidden tests that came back."""
-    from nbformat import from_dict
-
-    copied = from_dict(nb)  # type: ignore[no-untyped-call]
-    for cell in copied["cells"]:
-        if grade_id(cell) and not cell["metadata"]["nbgrader"].get("solution"):
-            cell["source"] = without_hidden_tests(cell["source"])
-    return json.dumps(copied).encode()
-
-
-def _mark_answers(graded: Any, checksums: dict[str, str]) -> None:
-    """Give cells the checksum of what was given out, and answers that are none their own: so nbgrader sees that."""
-    from nbgrader.utils import compute_checksum
-
-    answers = answers_of(graded)
-    for cell in graded["cells"]:
-        name = grade_id(cell)
-        if name is None:
-            continue
-        marks = cell["metadata"]["nbgrader"]
-        if name in checksums:
-            marks["checksum"] = checksums[name]
-        if name in answers and unanswered(cell, checksums.get(name)):
-            marks["checksum"] = compute_checksum(cell)
-
-
-def _agree(graded: Any, verdict: Verdict) -> None:
-    """Make the outputs of test cells say what the engine's points are.
-
-    nbgrader gives nothing for an error or text on stderr, a number that is the cell's result as partial credit, and
-    else all points.
-    """
-    from nbformat.v4 import new_output
-
-    results = {result.cell: result for result in verdict.results}
-    for cell in graded["cells"]:
-        result = results.get(str(grade_id(cell)))
-        if result is None or cell["cell_type"] != "code":
-            continue
-        kept = [output for output in cell["outputs"] if not _counts(output)]
-        if 0 < result.points < result.max_points:
-            data = {"text/plain": repr(result.points)}
-            count = cell.get("execution_count")
-            kept.append(new_output("execute_result", data=data, execution_count=count))  # type: ignore[no-untyped-call]
-        elif result.points == 0:
-            errors = [output for output in cell["outputs"] if output["output_type"] == "error"]
-            said = result.message or "This test was not run."
-            failure = new_output("error", ename="Failed", evalue=said, traceback=[said])  # type: ignore[no-untyped-call]
-            kept += errors or [failure]
-        cell["outputs"] = kept
-
-
-def _counts(output: Any) -> bool:
-    """Whether an output has a say in nbgrader's points."""
-    kind = output["output_type"]
-    return kind in ("error", "execute_result") or (kind == "stream" and output["name"] == "stderr")
+def _clear(folder: Path) -> None:
+    """Remove all but the time of handing in from a folder that nbgrader prepared, if there is one."""
+    with contextlib.suppress(FileNotFoundError):
+        for path in list(folder.iterdir()):
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            elif path.name != "timestamp.txt":
+                path.unlink()
 
 
 class _Warm:
@@ -157,15 +139,29 @@ class _Warm:
         self._lock = threading.Lock()
 
     def grade(self, assignment: Assignment, data: bytes, limits: Limits, mode: str) -> Verdict:
-        """Grade in the sandbox; one that has ended meanwhile is replaced once."""
+        """Grade in the sandbox; in a new one, where that of an earlier submission has ended or is at fault."""
         key = (assignment.unit, assignment.files, limits, mode)
         with self._lock:
-            if self._sandbox is not None and self._key == key:
-                with contextlib.suppress(NoSandboxError):
-                    return grade(assignment, data, limits, self._sandbox)
-            self._end()
-            self._sandbox, self._key = Sandbox(limits, assignment.files, mode), key
+            if self._key != key:
+                self._end()
+            if self._sandbox is not None:
+                with contextlib.suppress(Exception):
+                    return self._grade(assignment, data, limits)
+            self._sandbox = Sandbox(limits, assignment.files, mode, modules=assignment.modules)
+            self._key = key
+            return self._grade(assignment, data, limits)
+
+    def _grade(self, assignment: Assignment, data: bytes, limits: Limits) -> Verdict:
+        assert self._sandbox is not None
+        try:
             return grade(assignment, data, limits, self._sandbox)
+        except Exception:
+            self._end()
+            raise
+        finally:
+            # formgrader's server lives on, and nothing that a learner started may do so with it.
+            if self._sandbox is not None:
+                self._sandbox.end_session()
 
     def close(self) -> None:
         """End the sandbox."""

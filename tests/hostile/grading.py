@@ -54,7 +54,7 @@ class Grading:
         if submission is None:
             return grade(assignment(), None, LIMITS, self.sandbox)
         limits = LIMITS if case.status == TIMED_OUT else replace(LIMITS, cell_seconds=LIMITS.total_seconds)
-        return batch._noted(grade(assignment(), submission.data, limits, self.sandbox), submission.notes)
+        return batch.noted(grade(assignment(), submission.data, limits, self.sandbox), submission.notes)
 
     def honest_verdict(self) -> Verdict:
         """The verdict on an honest notebook, by the same sandbox."""

@@ -24,22 +24,19 @@ DUE: datetime = DEMO.due.replace(tzinfo=None)
 FOUR = ("learner-02", "learner-03", "learner-07", "learner-09")
 """Nothing done; one mistake; late; a test cell deleted."""
 
-_OTHERS = ["IgnorePattern", "LimitOutput", "SaveAutoGrades", "AssignLatePenalties", "CheckCellMetadata"]
 _SANITIZE = ["ClearOutput", "DeduplicateIds", "OverwriteKernelspec", "OverwriteCells", "CheckCellMetadata"]
+_GRADE = ["Execute", "IgnorePattern", "LimitOutput", "SaveAutoGrades", "AssignLatePenalties", "CheckCellMetadata"]
 
+Lists = dict[str, list[str]]
 
-def _own(names: list[str]) -> list[str]:
-    return [f"nbgrader.preprocessors.{name}" for name in names]
-
-
-STOCK = {"sanitize": _own(_SANITIZE), "autograde": _own(["Execute", *_OTHERS])}
+STOCK: Lists = {
+    "sanitize": [f"nbgrader.preprocessors.{name}" for name in _SANITIZE],
+    "autograde": [f"nbgrader.preprocessors.{name}" for name in _GRADE],
+}
 """nbgrader's own preprocessors."""
 
-ENGINE = {
-    "sanitize": ["grader.engine.preprocess.EngineSanitize"],
-    "autograde": ["grader.engine.preprocess.EngineExecute", *_own(_OTHERS)],
-}
-"""The engine in their place."""
+ENGINE: Lists | None = None
+"""What the course's configuration names."""
 
 _SCRIPT = """
 import json, sys
@@ -47,20 +44,21 @@ from pathlib import Path
 from grader.course import Course
 
 course = Course(Path.cwd())
-config = course.config()
 found = {}
 for lists, learner in json.loads(sys.argv[1]):
-    config.Autograde.sanitize_preprocessors = lists["sanitize"]
-    config.Autograde.autograde_preprocessors = lists["autograde"]
+    config = course.config()
+    if lists is not None:
+        config.Autograde.exporter_class = "nbconvert.exporters.NotebookExporter"
+        config.Autograde.sanitize_preprocessors = lists["sanitize"]
+        config.Autograde.autograde_preprocessors = lists["autograde"]
+        config.OverwriteCells.add_missing_cells = True
     result = course.nbgrader(config).autograde("activations", learner, create=True)
     found[learner] = (result["success"], result.get("log", "") + result.get("error", ""))
 print(json.dumps(found))
 """
 
 
-def autograded(
-    course: CourseCopy, jobs: Iterable[tuple[dict[str, list[str]], str]]
-) -> dict[str, tuple[bool, str]]:
+def autograded(course: CourseCopy, jobs: Iterable[tuple[Lists | None, str]]) -> dict[str, tuple[bool, str]]:
     """Let nbgrader autograde, each learner with these preprocessors; for each whether it did, and what it said."""
     done = course.command(sys.executable, "-c", _SCRIPT, json.dumps(list(jobs)))
     assert done.returncode == 0, done.stderr

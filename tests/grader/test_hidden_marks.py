@@ -1,4 +1,4 @@
-"""Answers that use the course's module, or have values typed in, as nbgrader's own autograde marks them."""
+"""Hidden tests give no marks for what is not worked out: typed values, and answers that use the course's module."""
 
 import contextlib
 import copy
@@ -11,12 +11,10 @@ from typing import Any
 
 import nbformat
 import pytest
-from traitlets.config import Config
 
 from ffn.misconceptions import UNITS, Step, same_value, unit_steps
 from grader.course import Course
-from grader.notebooks import FLAG_KEY, grade_id, is_hidden, read_notebook
-from grader.withhold import Withhold
+from grader.notebooks import grade_id, is_hidden, read_notebook
 from tests.helpers import CODE, ROOT, CourseCopy, copy_of_course
 from tools.audit.notebook import Unit, run, unit
 
@@ -30,90 +28,6 @@ def submission(**answers: str) -> Any:
     for cell in notebook["cells"]:
         cell["source"] = answers.get(str(grade_id(cell)), cell["source"])
     return notebook
-
-
-def treated(notebook: Any, assignment: str = UNIT, name: str = UNIT) -> dict[str, Any]:
-    """The cells of a notebook by id, after the preprocessor."""
-    treat = Withhold(config=Config({"CourseDirectory": {"root": str(ROOT)}}))
-    done, _ = treat.preprocess(notebook, {"nbgrader": {"assignment": assignment, "notebook": name}})
-    return {str(grade_id(cell)): cell for cell in done["cells"]}
-
-
-# ---------------------------------------------------------------------------------------- the preprocessor alone
-
-
-def test_hidden_tests_of_an_answer_that_uses_the_module_fail_with_a_reason() -> None:
-    (output,) = treated(submission(gelu=USED))["hidden_gelu"]["outputs"]
-    assert output["output_type"] == "error"
-    assert output["evalue"] == (
-        "This step is asked for from scratch, so these tests give no marks for an answer that uses ffn."
-    )
-
-
-def test_its_visible_tests_and_other_steps_are_left_as_they_are() -> None:
-    right = {str(grade_id(cell)): cell for cell in submission()["cells"]}
-    changed = {
-        name
-        for name, cell in treated(submission(gelu=USED)).items()
-        if cell.get("outputs") != right[name].get("outputs")
-    }
-    assert changed == {"hidden_gelu"}
-
-
-def test_an_answer_that_uses_the_module_is_flagged() -> None:
-    cells = treated(submission(gelu=USED))
-    assert {name: cell["metadata"][FLAG_KEY] for name, cell in cells.items() if FLAG_KEY in cell["metadata"]} == {
-        "gelu": ["uses ffn"]
-    }
-
-
-def test_typed_values_are_flagged_and_the_hidden_tests_decide() -> None:
-    right = submission()
-    cells = treated(submission(silu=TYPED))
-    assert cells["silu"]["metadata"][FLAG_KEY] == [
-        "has the published ex4.silu_neg, ex4.silu_pos, ex8.silu_pos, ex8.silu_neg typed in"
-    ]
-    (hidden,) = [cell for cell in right["cells"] if grade_id(cell) == "hidden_silu"]
-    assert cells["hidden_silu"]["outputs"] == hidden["outputs"]
-
-
-def test_the_reason_names_only_what_costs_marks() -> None:
-    (output,) = treated(submission(gelu=f"{USED}\nx = -0.154269"))["hidden_gelu"]["outputs"]
-    assert output["evalue"].endswith("for an answer that uses ffn.")
-
-
-def test_an_ordinary_submission_is_left_as_it_is() -> None:
-    assert treated(submission()) == {str(grade_id(cell)): cell for cell in submission()["cells"]}
-
-
-def test_flags_that_a_learner_wrote_are_removed() -> None:
-    notebook = submission(gelu=USED)
-    for cell in notebook["cells"]:
-        cell["metadata"][FLAG_KEY] = ["is the best of all"]
-    cells = treated(notebook)
-    assert [name for name, cell in cells.items() if FLAG_KEY in cell["metadata"]] == ["gelu"]
-
-
-def test_the_flag_of_a_deleted_answer_stands_at_its_test() -> None:
-    notebook = submission()
-    notebook["cells"] = [cell for cell in notebook["cells"] if grade_id(cell) != "gelu"]
-    notebook["cells"].insert(3, nbformat.v4.new_code_cell("from ffn import gelu"))
-    cells = treated(notebook)
-    assert cells["test_gelu"]["metadata"][FLAG_KEY] == ["uses ffn"]
-    assert cells["hidden_gelu"]["outputs"][0]["ename"] == "Withheld"
-
-
-@pytest.mark.parametrize(("assignment", "name"), [("gates", "gates"), (UNIT, "notes"), ("../solutions", UNIT)])
-def test_notebooks_that_are_no_unit_s_are_left_alone(assignment: str, name: str) -> None:
-    cells = treated(submission(gelu=USED), assignment, name)
-    assert not any(FLAG_KEY in cell["metadata"] for cell in cells.values())
-
-
-def test_odd_marks_on_a_cell_are_no_fault() -> None:
-    notebook = submission(gelu=USED)
-    notebook["cells"].append(nbformat.v4.new_code_cell("", metadata={"nbgrader": []}))
-    notebook["cells"].append(nbformat.v4.new_code_cell("", metadata={"nbgrader": {"grade_id": 3}}))
-    assert FLAG_KEY in treated(notebook)["gelu"]["metadata"]
 
 
 # ----------------------------------------------------------------------- answers that know the visible tests only
@@ -166,7 +80,7 @@ def test_an_answer_that_knows_only_the_visible_tests_gets_no_hidden_marks(name: 
     assert kept == []
 
 
-# --------------------------------------------------------------------------------------- nbgrader's own autograde
+# ------------------------------------------------------------------------------------------- nbgrader autograde
 
 
 @pytest.fixture(scope="module")
@@ -239,8 +153,8 @@ def feedback(graded: CourseCopy) -> str:
 def test_feedback_says_why_there_are_no_marks(feedback: str) -> None:
     assert feedback.count("Withheld") == 1
     assert (
-        "# (hidden tests ran here) Withheld: This step is asked for from scratch, so these tests give no marks for an "
-        "answer that uses ffn." in feedback
+        "# (hidden tests ran here) Withheld: This step is asked for from scratch, so an answer that uses the course's "
+        "module gets no marks here." in feedback
     )
 
 
