@@ -108,6 +108,18 @@ _SCOPES = (
     ast.Match,
     ast.SetComp,
 )
+# The parts of code that more is asked of than which names they are about.
+_TELLING = {
+    ast.Attribute,
+    ast.Call,
+    ast.Constant,
+    ast.Global,
+    ast.Import,
+    ast.ImportFrom,
+    ast.List,
+    ast.Subscript,
+    ast.Tuple,
+}
 _SURE = (ast.Assign, ast.AnnAssign, ast.ClassDef, ast.FunctionDef, ast.Import, ast.ImportFrom)
 
 
@@ -176,7 +188,7 @@ def withholds(phrases: Iterable[str]) -> bool:
 class _Statement:
     """A statement of a cell: the names that it binds and reads, the objects it puts something into, what it gets at.
 
-    ``changes`` are those of the objects that get another attribute.
+    ``changes`` are those of the objects that get another attribute; ``numbers`` and ``lists`` are what it has typed in.
     """
 
     tree: ast.stmt | None
@@ -186,6 +198,8 @@ class _Statement:
     changes: frozenset[str] = frozenset()
     uses: tuple[str, ...] = ()
     sure: bool = True
+    numbers: frozenset[float] = frozenset()
+    lists: frozenset[tuple[float, ...]] = frozenset()
 
     def keeps(self, name: str) -> bool:
         """Whether what the name meant before may still matter after this statement."""
@@ -221,16 +235,16 @@ def _of_course(source: str) -> tuple[_Statement, ...]:
 @cache
 def _written(reference: str) -> tuple[frozenset[float], frozenset[tuple[float, ...]]]:
     """The numbers of a reference answer, and its lists of numbers."""
-    trees = [statement.tree for statement in _of_course(reference) if statement.tree is not None]
-    numbers = frozenset(number for tree in trees for number in _numbers(tree))
-    return numbers, frozenset(numbers for tree in trees for numbers in _lists(tree))
+    statements = _of_course(reference)
+    numbers = frozenset(number for statement in statements for number in statement.numbers)
+    return numbers, frozenset(found for statement in statements for found in statement.lists)
 
 
 def _phrases(statements: Collection[_Statement], known: _Known) -> list[str]:
     used = dict.fromkeys(use for statement in statements for use in statement.uses)
     if any("ffn" in s.loads for s in statements) and not any("ffn" in s.binds for s in statements):
         used["ffn"] = None
-    typed = dict.fromkeys(ident for s in statements if s.tree is not None for ident in _typed(s.tree, known))
+    typed = dict.fromkeys(ident for s in statements for ident in _typed(s, known))
     values = [f"has the published {', '.join(typed)} typed in"] if typed else []
     return [*(f"{_USES}{use}" for use in used), *values]
 
@@ -243,22 +257,40 @@ def _statements(source: str, *, broke_off: bool = False) -> list[_Statement]:
     if len(source) > LONGEST:
         return [_TOO_LONG]
     try:
-        body = _parsed(source)
-        return [_statement(node, broke_off=broke_off) for node in body]
+        read, body = _parsed(source)
+        own = _own_lines(read, body)
+        return [_statement(node, text, broke_off=broke_off) for node, text in zip(body, own, strict=True)]
     except (SyntaxError, ValueError):
         return []
     except (RecursionError, MemoryError):
         return [_TOO_DEEP]
 
 
-def _parsed(source: str) -> list[ast.stmt]:
+def _parsed(source: str) -> tuple[str, list[ast.stmt]]:
+    """A cell's statements, with the text that they were read from."""
     try:
-        return ast.parse(source).body
+        return source, ast.parse(source).body
     except SyntaxError:
         magic = re.match(r"\s*%%(\w+).*(?:\n|\Z)", source)
         if magic and magic[1] in _TIMING_MAGIC:
             return _parsed(source[magic.end() :])
-        return ast.parse(_without_magic(source)).body
+        plain = _without_magic(source)
+        return plain, ast.parse(plain).body
+
+
+def _own_lines(source: str, body: list[ast.stmt]) -> list[str]:
+    """The lines of each statement; "" where it shares them with another one."""
+    if not source.isprintable() and re.search(r"[^\n\t\x20-\x7e]", source):
+        # What counts as the end of a line is then not so clear.
+        return [""] * len(body)
+    lines = source.split("\n")
+    starts = [min(part.lineno for part in (node, *getattr(node, "decorator_list", ()))) for node in body]
+    ends = [node.end_lineno or 0 for node in body]
+    before, after = [0, *ends[:-1]], [*starts[1:], len(lines) + 1]
+    return [
+        "\n".join(lines[start - 1 : end]) if ahead < start and end < behind else ""
+        for start, end, ahead, behind in zip(starts, ends, before, after, strict=True)
+    ]
 
 
 def _without_magic(source: str) -> str:
@@ -275,9 +307,10 @@ def _without_magic(source: str) -> str:
         raise SyntaxError from error
 
 
-def _statement(node: ast.stmt, *, broke_off: bool) -> _Statement:
-    parts = list(ast.walk(node))
-    binds, loads = _names(node, parts)
+def _statement(node: ast.stmt, text: str, *, broke_off: bool) -> _Statement:
+    every = list(ast.walk(node))
+    binds, loads = _names(node, text, every)
+    parts = [part for part in every if type(part) in _TELLING]
     uses: dict[str, None] = {}
     for part in parts:
         uses.update(dict.fromkeys(_gets_at(part)))
@@ -296,14 +329,16 @@ def _statement(node: ast.stmt, *, broke_off: bool) -> _Statement:
         changes=frozenset(changes),
         uses=tuple(uses),
         sure=sure,
+        numbers=frozenset(_numbers(parts)),
+        lists=frozenset(_lists(parts)),
     )
 
 
-def _names(node: ast.stmt, parts: list[ast.AST]) -> tuple[set[str], set[str]]:
-    """Names of the notebook that a statement of these parts binds, and that it reads."""
+def _names(node: ast.stmt, text: str, parts: list[ast.AST]) -> tuple[set[str], set[str]]:
+    """Names of the notebook that a statement of these lines and parts binds, and that it reads."""
     if any(isinstance(part, _SCOPES) for part in parts):
         try:
-            return _scopes(symtable.symtable(ast.unparse(node), "<cell>", "exec"))
+            return _scopes(symtable.symtable(text or ast.unparse(node), "<cell>", "exec"))
         except (SyntaxError, RecursionError):
             # A kernel runs a little more than that, such as `await` outside of functions.
             pass
@@ -489,10 +524,12 @@ class _Value:
     lists: tuple[tuple[float, ...], ...]
 
 
-def _typed(tree: ast.AST, known: _Known) -> list[str]:
-    """Published values that stand in a piece of code, by id."""
-    numbers = sorted(set(_numbers(tree)) - known.needed)
-    lists = set(_lists(tree)) - known.lists
+def _typed(statement: _Statement, known: _Known) -> list[str]:
+    """Published values that stand in a statement, by id."""
+    numbers = sorted(statement.numbers - known.needed)
+    lists = statement.lists - known.lists
+    if not numbers and not lists:
+        return []
     return [
         ident
         for ident, value in _values().items()
@@ -518,10 +555,10 @@ def _same(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
     return len(a) == len(b) and all(math.isclose(x, y, rel_tol=1e-9) for x, y in zip(a, b, strict=True))
 
 
-def _numbers(tree: ast.AST) -> list[float]:
-    """Sizes of the numbers in a piece of code, those written as text included."""
+def _numbers(parts: Iterable[ast.AST]) -> list[float]:
+    """Sizes of the numbers among the parts of a piece of code, those written as text included."""
     found = []
-    for node in ast.walk(tree):
+    for node in parts:
         if isinstance(node, ast.Constant):
             number = _number(node.value)
             if number is not None:
@@ -539,10 +576,10 @@ def _number(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _lists(tree: ast.AST) -> list[tuple[float, ...]]:
-    """Lists and tuples in a piece of code that hold numbers only, made flat."""
+def _lists(parts: Iterable[ast.AST]) -> list[tuple[float, ...]]:
+    """Lists and tuples among the parts of a piece of code that hold numbers only, made flat."""
     found = []
-    for node in ast.walk(tree):
+    for node in parts:
         if isinstance(node, ast.List | ast.Tuple):
             numbers = _flat(node)
             if numbers is not None:

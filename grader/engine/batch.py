@@ -6,14 +6,18 @@ more before it gets a verdict that says so.
 """
 
 import contextlib
+import gc
+import importlib
 import json
 import multiprocessing
 import os
 import signal
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
 from typing import Any, cast
 
@@ -50,6 +54,7 @@ from grader.exceptions import GradebookLockedError, GraderError, InvalidLearnerE
 __all__ = ["Outcome", "grade_unit", "missing", "noted", "unreadable"]
 
 TRIES = 2
+AHEAD = 2
 START_SECONDS = 120.0
 GRACE_SECONDS = 30.0
 _AGAIN_SECONDS = 5.0
@@ -108,6 +113,10 @@ def grade_unit(
         NoSandboxError: learner code cannot be kept apart on this machine.
     """
     limits = limits or Limits()
+    _prepare_workers()
+    # What the gradebook needs takes a second to import; where all are to be graded, workers begin meanwhile.
+    loading = threading.Thread(target=importlib.import_module, args=("nbgrader.api",), daemon=True)
+    loading.start()
     assignment = load_assignment(course, unit)
     config = course.config()
     outcomes: dict[str, Outcome] = {}
@@ -118,16 +127,20 @@ def grade_unit(
             progress(outcome)
 
     asked = list(dict.fromkeys(learners))
-    with _Pool(assignment, limits, sandbox, workers or _cores()) as pool:
-        # They get ready while this process opens the gradebook, for which it imports much.
-        pool.start(len(asked) if force else sum(not record_of(course, learner, unit) for learner in asked))
-        with Writer(config.CourseDirectory.db_url, config) as writer:
-            writer.check(assignment)
-            keeper = _Keeper(course, assignment, writer, done)
-            tasks = _tasks(course, assignment, asked, limits, writer.graded(unit), keeper, done, force=force)
-            for result in pool.run(tasks):
-                keeper.keep(result)
-            keeper.finish()
+    fresh = sum(force or not record_of(course, learner, unit) for learner in asked)
+    with contextlib.ExitStack() as stack:
+        keeper = _Keeper(course, assignment, done)
+        tasks = _tasks(course, assignment, asked, limits, keeper, done, force=force)
+        pool = stack.enter_context(_Pool(assignment, limits, sandbox, workers or _cores()))
+        pool.start(fresh)
+        if fresh < len(asked):
+            keeper.open(stack, config, loading)
+        for result in pool.run(tasks):
+            if not loading.is_alive():
+                keeper.open(stack, config, loading)
+            keeper.keep(result)
+        keeper.open(stack, config, loading)
+        keeper.finish()
     return [outcomes[learner] for learner in asked]
 
 
@@ -142,7 +155,6 @@ def _tasks(
     assignment: Assignment,
     learners: list[str],
     limits: Limits,
-    graded: set[str],
     keeper: "_Keeper",
     done: Callable[[Outcome], None],
     *,
@@ -160,8 +172,8 @@ def _tasks(
             keeper.keep(_result(task, assignment, unreadable(assignment, error)))
             continue
         record = digest(assignment, submission)
-        known = record_of(course, learner, assignment.unit) if learner in graded else {}
-        if not force and record.items() <= known.items():
+        known = record_of(course, learner, assignment.unit)
+        if not force and record.items() <= known.items() and learner in keeper.graded:
             done(Outcome(learner, skipped=True))
         elif submission is None:
             verdict = missing(assignment)
@@ -190,23 +202,36 @@ def noted(verdict: Verdict, notes: tuple[Note, ...]) -> Verdict:
 
 
 class _Keeper:
-    """Puts results into the gradebook and then into files; while the gradebook is locked, it holds them."""
+    """Puts results into the gradebook and then into files; while that is not open, or is locked, it holds them."""
 
-    def __init__(
-        self, course: Course, assignment: Assignment, writer: Writer, done: Callable[[Outcome], None]
-    ) -> None:
+    def __init__(self, course: Course, assignment: Assignment, done: Callable[[Outcome], None]) -> None:
+        self.graded: set[str] = set()
+        """The learners who are in the gradebook, as far as that is open."""
         self._course = course
         self._assignment = assignment
-        self._writer = writer
+        self._writer: Writer | None = None
         self._done = done
         self._waiting: deque[_Result] = deque()
         self._locked_at = float("-inf")
 
+    def open(self, stack: contextlib.ExitStack, config: Any, loading: threading.Thread) -> None:
+        """Open the gradebook, if it is not open yet, when all is imported for it."""
+        if self._writer is None:
+            loading.join()
+            writer = stack.enter_context(Writer(config.CourseDirectory.db_url, config))
+            writer.check(self._assignment)
+            self._writer = writer
+            self.graded = writer.graded(self._assignment.unit)
+            self._try()
+
     def keep(self, result: _Result) -> None:
         self._waiting.append(result)
-        if time.monotonic() - self._locked_at > _AGAIN_SECONDS:
-            with contextlib.suppress(GradebookLockedError):
-                self._save_all()
+        if self._writer is not None and time.monotonic() - self._locked_at > _AGAIN_SECONDS:
+            self._try()
+
+    def _try(self) -> None:
+        with contextlib.suppress(GradebookLockedError):
+            self._save_all()
 
     def finish(self) -> None:
         """Try what is left once more; what cannot be kept becomes an outcome that says why."""
@@ -229,7 +254,9 @@ class _Keeper:
 
     def _save(self, result: _Result) -> Outcome:
         task, unit = result.task, self._assignment.unit
-        unchanged = bool(task.record) and task.record["submission"] == task.known.get("submission")
+        assert self._writer is not None
+        same = bool(task.record) and task.record["submission"] == task.known.get("submission")
+        unchanged = same and task.learner in self.graded
         when = task.submission.timestamp
         try:
             self._writer.save(unit, task.learner, result.verdict, when, self._assignment, unchanged=unchanged)
@@ -256,6 +283,7 @@ class _Pool:
         self._sandbox = sandbox
         self._count = count
         self._workers: list[_Worker] = []
+        self._again: deque[_Task] = deque()
 
     def __enter__(self) -> "_Pool":
         return self
@@ -269,33 +297,40 @@ class _Pool:
     def start(self, most: int) -> None:
         """Start workers, of which no more than ``most`` will have work."""
         while len(self._workers) < min(self._count, most):
-            self._workers.append(_Worker(self._assignment, self._limits, self._sandbox))
+            self._add()
+
+    def fill(self, tasks: Iterator[_Task]) -> None:
+        """Give every worker a task, and one to go on with, so that none waits for this process."""
+        for ahead in (1, AHEAD):
+            while len(self._workers) < self._count or any(len(worker.tasks) < ahead for worker in self._workers):
+                task = self._again.popleft() if self._again else next(tasks, None)
+                if task is None:
+                    return
+                self._free(ahead).give(task)
 
     def run(self, tasks: Iterator[_Task]) -> Iterator[_Result]:
         """Results as they come. More workers are started as there is work for them."""
-        again: deque[_Task] = deque()
         while True:
-            while len(self._busy()) < self._count:
-                task = again.popleft() if again else next(tasks, None)
-                if task is None:
-                    break
-                self._free().give(task)
-            busy = self._busy()
+            self.fill(tasks)
+            busy = [worker for worker in self._workers if worker.tasks]
             if not busy:
                 return
             for worker in self._ready(busy):
-                result = self._take(worker, again)
+                result = self._take(worker)
                 if result is not None:
                     yield result
 
-    def _busy(self) -> "list[_Worker]":
-        return [worker for worker in self._workers if worker.task is not None]
-
-    def _free(self) -> "_Worker":
+    def _free(self, ahead: int) -> "_Worker":
         for worker in self._workers:
-            if worker.task is None:
+            if len(worker.tasks) < ahead:
                 return worker
-        self._workers.append(_Worker(self._assignment, self._limits, self._sandbox))
+        return self._add()
+
+    def _add(self) -> "_Worker":
+        cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+        taken = {worker.core for worker in self._workers}
+        core = next((core for core in cores if core not in taken), None) if self._count <= len(cores) else None
+        self._workers.append(_Worker(self._assignment, self._limits, self._sandbox, core))
         return self._workers[-1]
 
     def _ready(self, busy: "list[_Worker]") -> "list[_Worker]":
@@ -305,9 +340,7 @@ class _Pool:
         now = time.monotonic()
         return [worker for worker in busy if worker.connection in there or now >= worker.deadline]
 
-    def _take(self, worker: "_Worker", again: deque[_Task]) -> _Result | None:
-        task = worker.task
-        assert task is not None
+    def _take(self, worker: "_Worker") -> _Result | None:
         try:
             if not worker.connection.poll():
                 raise TimeoutError
@@ -317,19 +350,21 @@ class _Pool:
             notebook = worker.connection.recv_bytes()
         except (EOFError, OSError) as error:
             self._workers.remove(worker)
+            task = worker.tasks.popleft()
+            self._again.extend(worker.tasks)
             worker.close()
-            return self._lost(task, again, timed_out=isinstance(error, TimeoutError))
-        worker.task = None
+            return self._lost(task, timed_out=isinstance(error, TimeoutError))
+        task = worker.done()
         verdict = _decoded(header)
         if header["trouble"] and task.tries < TRIES:
-            again.append(task)
+            self._again.append(task)
             return None
         return _Result(task, verdict, notebook)
 
-    def _lost(self, task: _Task, again: deque[_Task], *, timed_out: bool) -> _Result | None:
+    def _lost(self, task: _Task, *, timed_out: bool) -> _Result | None:
         """A worker is gone: another one tries, or the submission gets a verdict."""
         if task.tries < TRIES:
-            again.append(task)
+            self._again.append(task)
             return None
         what = "took far too long" if timed_out else "was ended from outside, or by a fault of its own"
         verdict = replace(
@@ -363,33 +398,35 @@ def _broken(assignment: Assignment, reason: str) -> Verdict:
 
 @dataclass
 class _Worker:
-    """A worker process at its work."""
+    """A worker process at its work; it has a core of its own where there is one for each.
+
+    Passing a message to a process on another core wakes that core up, which takes longer than most messages.
+    """
 
     assignment: Assignment
     limits: Limits
     sandbox: str
-    task: _Task | None = None
+    core: int | None = None
+    tasks: deque[_Task] = field(default_factory=deque)
     deadline: float = 0.0
     _fresh: bool = True
     connection: Connection = field(init=False)
     process: Any = field(init=False)
 
     def __post_init__(self) -> None:
-        context = multiprocessing.get_context("spawn")
+        context = multiprocessing.get_context("forkserver")
         self.connection, theirs = context.Pipe()
-        setup = (theirs, _packed(self.assignment), self.limits, self.sandbox)
+        setup = (theirs, _packed(self.assignment), self.limits, self.sandbox, self.core)
         self.process = context.Process(target=_work, args=setup, daemon=True, name="ffn-grader")
         with _one_thread():
             self.process.start()
         theirs.close()
 
     def give(self, task: _Task) -> None:
-        """Let it grade a submission."""
-        task.tries += 1
-        self.task = task
-        allowed = self.limits.total_seconds + GRACE_SECONDS + (START_SECONDS if self._fresh else 0.0)
-        self.deadline = time.monotonic() + allowed
-        self._fresh = False
+        """Let it grade a submission, after those that it has."""
+        self.tasks.append(task)
+        if len(self.tasks) == 1:
+            self._begin()
         header = {
             "record": task.record,
             "notes": [asdict(note) for note in task.submission.notes],
@@ -399,14 +436,35 @@ class _Worker:
             self.connection.send_bytes(json.dumps(header).encode())
             self.connection.send_bytes(task.submission.data)
 
+    def done(self) -> _Task:
+        """The task that it was at, off the list."""
+        task = self.tasks.popleft()
+        self._fresh = False
+        if self.tasks:
+            self._begin()
+        return task
+
+    def _begin(self) -> None:
+        self.tasks[0].tries += 1
+        allowed = self.limits.total_seconds + GRACE_SECONDS + (START_SECONDS if self._fresh else 0.0)
+        self.deadline = time.monotonic() + allowed
+
     def close(self) -> None:
         """End the process; its sandbox ends with it."""
         self.connection.close()
-        self.process.join(0.0 if self.task is not None else 2.0)
+        self.process.join(0.0 if self.tasks else 2.0)
         if self.process.is_alive():
             self.process.kill()
             self.process.join()
         self.process.close()
+
+
+def _prepare_workers() -> None:
+    """Let a process import what all workers need, in the background; they will be forks of it."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["__main__", __name__, "nbformat.v4", "ffn.exercise"])
+    with _one_thread():
+        forkserver.ensure_running()
 
 
 @contextlib.contextmanager
@@ -450,17 +508,20 @@ def _work(
     packed: _Packed,
     limits: Limits,
     mode: str,
+    core: int | None,
 ) -> None:
     """A worker's life: grade what comes until nothing comes any more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if core is not None:
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(0, {core})
     warm: Sandbox | None = None
     try:
         with contextlib.suppress(NoSandboxError):
             # It gets ready while this process does.
             warm = packed.sandbox(limits, mode)
         assignment = packed.assignment()
-        import ffn.exercise  # noqa: F401
-
+        gc.freeze()
         while True:
             header = json.loads(connection.recv_bytes())
             data = connection.recv_bytes()

@@ -19,6 +19,7 @@ MOST_CALLBACKS = 200_000
 MOST_HANDLES = 1 << 31
 LONGEST_NAME = 100
 LONGEST_TEXT = 20_000
+_BUILTINS = frozenset(vars(builtins))
 _FLOAT_ERRORS = ("divide", "over", "under", "invalid")
 
 
@@ -409,9 +410,7 @@ class Names(dict[str, Any]):
         self._handed_on: dict[str, Any] = {}
 
     def __missing__(self, name: str) -> Any:
-        if name not in self._asked and (
-            name in self._reserved or name.startswith("__") or hasattr(builtins, name)
-        ):
+        if name not in self._asked and (name in _BUILTINS or name in self._reserved or name.startswith("__")):
             raise KeyError(name)
         if self._known_at != self._session.rebound:
             self._known, self._known_at = {}, self._session.rebound

@@ -177,6 +177,9 @@ class Sandbox:
         if self.mode == "none":
             return os.environ | own | {"PYTHONPATH": str(_PACKAGE.parent)}
         inside = {"PATH": "/usr/bin:/bin", "HOME": "/tmp", "MPLCONFIGDIR": "/tmp", "IPYTHONDIR": "/tmp"}
+        if not _place().prefix.startswith("/usr"):
+            # An interpreter with a shared library would take another one's of the same version, or none.
+            inside["LD_LIBRARY_PATH"] = "/python/lib"
         return own | inside | {"PYTHONPATH": "/engine:/course:/packages"}
 
     def wait(self) -> None:

@@ -173,8 +173,6 @@ def _regular(folder: int, name: str, most: int) -> bytes:
 
 def _timestamp(folder: int) -> tuple[datetime | None, tuple[Note, ...]]:
     """The time in timestamp.txt, in UTC; one that cannot be read is noted, and counts for none."""
-    from nbgrader.utils import parse_utc
-
     try:
         text = _regular(folder, "timestamp.txt", _LONGEST_STAMP).decode("ascii").strip()
     except FileNotFoundError:
@@ -184,6 +182,8 @@ def _timestamp(folder: int) -> tuple[datetime | None, tuple[Note, ...]]:
     if not text:
         return None, ()
     if _STAMP.fullmatch(text):
+        from nbgrader.utils import parse_utc
+
         with contextlib.suppress(Exception), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found: datetime = parse_utc(text)

@@ -35,6 +35,7 @@ LARGEST_EXPONENT = 4_000
 LONGEST_DECIMAL = 1_000
 _HEADER = struct.Struct(">II")
 _AT_ONCE = 1 << 16
+_NEARLY = 0.99
 _KINDS = "biufcSU"
 # Exactly what numpy writes for such an array, so that nothing of a header is ever evaluated.
 _NPY = re.compile(
@@ -54,6 +55,7 @@ class Wire:
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
         self._received = bytearray()
+        self._allowed: float | None = -1.0
 
     def send(self, message: Any, arrays: list[bytes], deadline: float | None = None) -> None:
         """Send a frame.
@@ -63,14 +65,14 @@ class Wire:
             OSError, TimeoutError: the other side is gone, or does not read.
         """
         try:
-            text = json.dumps([message, [len(data) for data in arrays]], allow_nan=False).encode("ascii")
+            text = _JSON.encode([message, [len(data) for data in arrays]]).encode("ascii")
         except (ValueError, TypeError, RecursionError) as error:
             raise ProtocolError("the values cannot be handed over") from error
         if len(text) > LARGEST_TEXT or sum(map(len, arrays)) > LARGEST_DATA:
             raise ProtocolError("the values are too large to be handed over")
         self._wait(deadline)
         # The time-out of sendall is for the whole of it, not for each part.
-        self.connection.sendall(_HEADER.pack(len(text), sum(map(len, arrays))) + text + b"".join(arrays))
+        self.connection.sendall(b"".join([_HEADER.pack(len(text), sum(map(len, arrays))), text, *arrays]))
 
     def receive(self, deadline: float | None = None) -> tuple[Any, list[memoryview]]:
         """Receive a frame: its message and its arrays.
@@ -85,7 +87,7 @@ class Wire:
             raise ProtocolError("a frame is larger than it may be")
         text, data = self._exactly(size, deadline), self._exactly(total, deadline)
         try:
-            message, lengths = json.loads(text.decode("ascii"), parse_constant=_refuse)
+            message, lengths = _PLAIN_JSON.decode(text.decode("ascii"))
         except (ValueError, TypeError, RecursionError) as error:
             raise ProtocolError("a frame is malformed") from error
         if type(lengths) is not list or not all(type(length) is int and length >= 0 for length in lengths):
@@ -99,13 +101,15 @@ class Wire:
         return message, arrays
 
     def _wait(self, deadline: float | None) -> None:
-        if deadline is None:
-            self.connection.settimeout(None)
-            return
-        left = deadline - time.monotonic()
-        if left <= 0:
+        """Let the next step wait until the deadline; the socket is told only where that is another time by far."""
+        left = None if deadline is None else deadline - time.monotonic()
+        if left is not None and left <= 0:
             raise TimeoutError
-        self.connection.settimeout(left)
+        if left is not None and self._allowed is not None and _NEARLY * self._allowed <= left <= self._allowed:
+            return
+        if left is not None or self._allowed is not None:
+            self.connection.settimeout(left)
+            self._allowed = left
 
     def _exactly(self, count: int, deadline: float | None) -> bytearray:
         """So many bytes; no memory is taken for those that never come. What came behind them is kept."""
@@ -122,6 +126,11 @@ class Wire:
 
 def _refuse(token: str) -> NoReturn:
     raise ValueError(token)
+
+
+# Made once: making them takes longer than a small message.
+_JSON = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
+_PLAIN_JSON = json.JSONDecoder(parse_constant=_refuse)
 
 
 def _npy(array: Any) -> bytes:

@@ -1,11 +1,13 @@
 """The audit: notebooks run with an answer replaced, mutants, verdicts and figures; last, the bars of every unit."""
 
 import ast
+import io
 import json
 import math
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,13 +16,16 @@ import nbformat
 import numpy as np
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from rich.console import Console
 
 import ffn.misconceptions as package
 import tools.audit.__main__ as command
 from ffn.misconceptions import UNITS, Misconception, Probe, Step, unit_steps
 from tests.helpers import said_once
-from tools.audit import judge, notebook
+from tests.hostile.corpus import cases
+from tools.audit import hostile, judge, notebook
 from tools.audit.figures import Audit, audit
+from tools.audit.hostile import HostileError, Row, case_names, grade_cases
 from tools.audit.judge import battery, judge_alternative, judge_misconception, judge_mutant, value_changing
 from tools.audit.mutants import Mutant, mutants
 from tools.audit.notebook import Unit, run
@@ -73,6 +78,12 @@ STEPS = (
 ALTERNATIVES: dict[str, list[Any]] = {"double": [times(2)] * 10, "quadruple": [times(4)] * 10}
 
 
+def graded_row(name: str, **changes: Any) -> Row:
+    """A hostile submission that both graders are right on, some of it changed."""
+    right = {"status": "graded", "points": 8.0, "engine_status": "graded", "engine_points": 8.0, "stock": "8"}
+    return Row(**{"case": name, **right, "right": True, "stock_right": True, "stock_seen": True, **changes})
+
+
 class Toy:
     """A course with the unit `toy` alone, in a folder of its own."""
 
@@ -86,6 +97,9 @@ class Toy:
         monkeypatch.setattr(command, "BUILD", root / "_build")
         monkeypatch.setattr(package, "UNITS", ("toy",))
         monkeypatch.setattr(command, "UNITS", ("toy",))
+        self.hostile: dict[str, Row] = {name: graded_row(name) for name in ("honest", "cheat")}
+        monkeypatch.setattr(command, "case_names", lambda: list(self.hostile))
+        monkeypatch.setattr(command, "grade_cases", lambda names, console: [self.hostile[name] for name in names])
         self.modules = {
             name: ModuleType(name) for name in ("ffn.misconceptions.toy", "tools.audit.alternatives.toy")
         }
@@ -789,10 +803,11 @@ def rows(text: str) -> dict[str, list[str]]:
 
 
 def test_table_shows_the_units_and_all(toy: Toy, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command.main([]) == 0
+    assert command.main(["--no-hostile"]) == 0
     said = capsys.readouterr().out
     assert rows(said) == {name: ["3", "3", "3", "0", "20", "20", "4", "4"] for name in ("toy", "all")}
-    assert said.splitlines()[-1].startswith("└")
+    below = said.rpartition("┘")[2].split("\n")
+    assert below == ["", "The hostile submissions were left out.", ""]
 
 
 def test_a_unit_that_is_asked_for_twice_counts_once(toy: Toy, capsys: pytest.CaptureFixture[str]) -> None:
@@ -814,6 +829,7 @@ def test_figures_are_stored(toy: Toy) -> None:
         "misconceptions": {"total": 3, "rejected": 3, "named": 3, "misnamed": 0},
         "mutants": {"total": 4, "caught": 4},
         "alternatives": {"total": 20, "full_marks": 20},
+        "hostile": {"total": 2, "right": 2, "stock_right": 2},
     }
 
 
@@ -826,14 +842,14 @@ def test_figures_are_stored_where_a_bar_is_missed_too(toy: Toy) -> None:
 
 def test_figures_of_a_part_of_the_units_are_not_stored(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "UNITS", ("toy", "other"))
-    command.main(["toy"])
+    command.main(["toy", "--no-hostile"])
     assert not (toy.root / "_build").exists()
 
 
 def test_what_else_the_file_holds_stays(tmp_path: Path) -> None:
     target = tmp_path / "audit.json"
     target.write_text('{"demo": {"learners": 12}, "mutants": {"total": 1}}', encoding="utf-8")
-    command.store(figures_of(), target)
+    command.store(figures_of().figures(), target)
     stored = json.loads(target.read_text(encoding="utf-8"))
     assert stored["demo"] == {"learners": 12}
     assert stored["mutants"] == {"total": 100, "caught": 100}
@@ -843,7 +859,7 @@ def test_what_else_the_file_holds_stays(tmp_path: Path) -> None:
 def test_file_that_holds_no_figures_is_written_anew(tmp_path: Path, text: str) -> None:
     target = tmp_path / "audit.json"
     target.write_text(text, encoding="utf-8")
-    command.store(figures_of(), target)
+    command.store(figures_of().figures(), target)
     assert set(json.loads(target.read_text(encoding="utf-8"))) == {"misconceptions", "mutants", "alternatives"}
 
 
@@ -852,6 +868,158 @@ def test_several_units_are_audited_side_by_side_and_told_in_order(monkeypatch: p
     monkeypatch.setattr(command, "audit", str.upper)
     names = ["swiglu", "mechanism", "learning"]
     assert list(command.audit_all(names)) == [(name, name.upper()) for name in names]
+
+
+# Hostile submissions
+
+
+def test_hostile_submissions_are_shown_with_what_is_right_and_what_both_graders_say(
+    toy: Toy, capsys: pytest.CaptureFixture[str]
+) -> None:
+    toy.hostile["cheat"] = graded_row("cheat", stock="12", stock_right=False)
+    assert command.main(["--hostile"]) == 0
+    said = capsys.readouterr().out
+    assert rows(said) == {
+        "honest": ["graded, 8", "✓", "✓ 8"],
+        "cheat": ["graded, 8", "✓", "✗ 12"],
+    }
+    assert said.splitlines()[-1] == (
+        f"Hostile submissions: the engine is right on 2 of 2, stock nbgrader {version('nbgrader')} on 1 of 2."
+    )
+
+
+def test_a_hostile_submission_that_the_engine_is_wrong_on_misses_a_bar(
+    toy: Toy, capsys: pytest.CaptureFixture[str]
+) -> None:
+    toy.hostile["cheat"] = graded_row("cheat", engine_points=12.0, right=False)
+    assert command.main([]) == 1
+    assert rows(capsys.readouterr().out)["cheat"] == ["graded, 8", "✗ graded, 12", "✓ 8"]
+    stored = json.loads((toy.root / "_build" / "audit.json").read_text(encoding="utf-8"))
+    assert stored["hostile"] == {"total": 2, "right": 1, "stock_right": 2}
+
+
+def test_one_that_stock_nbgrader_did_not_grade_counts_neither_way(
+    toy: Toy, capsys: pytest.CaptureFixture[str]
+) -> None:
+    toy.hostile["cheat"] = graded_row("cheat", stock="not run: why", stock_right=False, stock_seen=False)
+    assert command.main(["--hostile"]) == 0
+    said = capsys.readouterr().out
+    assert rows(said)["cheat"][-1] == "- not run: why"
+    assert said.splitlines()[-1].endswith("on 1 of 1; 1 were not run with stock nbgrader.")
+
+
+def test_units_that_are_named_are_audited_alone(toy: Toy, capsys: pytest.CaptureFixture[str]) -> None:
+    command.main(["toy"])
+    assert "hostile submissions were left out" in capsys.readouterr().out
+    stored = json.loads((toy.root / "_build" / "audit.json").read_text(encoding="utf-8"))
+    assert "hostile" not in stored
+
+
+def test_hostile_submissions_alone_leave_the_units_figures_as_they_are(toy: Toy) -> None:
+    target = toy.root / "_build" / "audit.json"
+    command.store({"mutants": {"total": 7}}, target)
+    command.main(["--hostile"])
+    stored = json.loads(target.read_text(encoding="utf-8"))
+    assert stored == {"mutants": {"total": 7}, "hostile": {"total": 2, "right": 2, "stock_right": 2}}
+
+
+def test_figures_of_a_part_of_the_hostile_submissions_are_not_stored(
+    toy: Toy, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command.main(["--case", "cheat"]) == 0
+    assert list(rows(capsys.readouterr().out)) == ["cheat"]
+    assert not (toy.root / "_build").exists()
+
+
+@pytest.mark.parametrize(
+    ("asked", "named"),
+    [
+        (["--case", "chat"], "'chat'"),
+        (["--hostile", "--no-hostile"], "--no-hostile"),
+        (["--case", "cheat", "--no-hostile"], "--no-hostile"),
+        (["toy", "--hostile"], "--hostile"),
+        (["toy", "--case", "cheat"], "--case"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_refused(
+    toy: Toy, asked: list[str], named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command.main(asked) == 2
+    assert named in said_once(capsys.readouterr().err)
+
+
+def test_what_keeps_hostile_submissions_from_being_graded_is_said_and_the_units_are_kept(
+    toy: Toy, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(names: object, console: object) -> None:
+        raise HostileError("there is no bubblewrap.")
+
+    monkeypatch.setattr(command, "grade_cases", fail)
+    assert command.main([]) == 2
+    assert said_once(capsys.readouterr().err) == "error: there is no bubblewrap."
+    stored = json.loads((toy.root / "_build" / "audit.json").read_text(encoding="utf-8"))
+    assert set(stored) == {"misconceptions", "mutants", "alternatives"}
+
+
+def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, count: int) -> tuple[list[Row], str]:
+    """The rows, and what was said on the way, with a program in place of what grades."""
+    path = tmp_path / "grades.py"
+    path.write_text(program, encoding="utf-8")
+    monkeypatch.setattr(hostile, "_COMMAND", (sys.executable, str(path)))
+    said = io.StringIO()
+    return grade_cases(
+        [f"case_{number}" for number in range(count)], Console(file=said, width=100)
+    ), said.getvalue()
+
+
+GRADES = """
+import json, sys
+for grader in ("engine", "nbgrader"):
+    for name in sys.argv[1:]:
+        print(json.dumps({"done": grader, "case": name}), flush=True)
+row = {"kind": "cheat", "status": "graded", "points": 8.0, "engine_status": "graded", "engine_points": 8.0,
+       "right": True, "stock": "12", "stock_right": False, "stock_seen": True}
+print(json.dumps({"rows": [{"case": name, **row} for name in sys.argv[1:]]}))
+"""
+
+
+def test_rows_are_those_of_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found, _ = told(tmp_path, monkeypatch, GRADES, 2)
+    assert found == [graded_row(f"case_{number}", stock="12", stock_right=False) for number in range(2)]
+
+
+def test_where_there_is_no_terminal_lines_tell_how_far_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, said = told(tmp_path, monkeypatch, GRADES, 100)
+    lines = said.splitlines()
+    assert len(lines) == 16
+    assert lines[7] == "Hostile submissions: the engine has graded 100 of 100."
+    assert lines[8] == "Hostile submissions: stock nbgrader has graded 13 of 100."
+
+
+def test_what_the_command_says_last_is_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = "import sys; sys.exit('a traceback\\nerror: there is no bubblewrap.')"
+    with pytest.raises(HostileError, match=r"^the hostile submissions .*: there is no bubblewrap\.$"):
+        told(tmp_path, monkeypatch, program, 1)
+
+
+def test_a_command_that_ends_without_rows_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(HostileError, match=r"it ended with 0\.$"):
+        told(tmp_path, monkeypatch, "", 1)
+
+
+@pytest.mark.slow
+def test_hostile_submissions_are_graded_by_both(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["--case", "ast_transformer", "--case", "blank_file"]) == 0
+    found = rows(capsys.readouterr().out)
+    assert found["ast_transformer"] == ["graded, 8", "✓", "✗ 12"]
+    assert found["blank_file"][:2] == ["unreadable, 0", "✓"]
+    assert found["blank_file"][2].startswith("✓ failed")
+
+
+def test_every_hostile_submission_has_a_name() -> None:
+    assert case_names() == sorted(case.name for case in cases())
 
 
 # The bars of the course

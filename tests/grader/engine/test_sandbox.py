@@ -13,7 +13,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
@@ -261,6 +260,8 @@ def test_nothing_of_the_environment_outside(session: LearnerSession) -> None:
     environment = seen(session, "seen = {k.decode(): v.decode() for k, v in os.environb.items()}")
     environment.pop("PWD", None)
     environment.pop("LC_CTYPE", None)
+    # Where the interpreter does not come from /usr, it finds its own library there.
+    assert environment.pop("LD_LIBRARY_PATH", "/python/lib") == "/python/lib"
     assert set(environment) == {
         "HOME",
         "IPYTHONDIR",
@@ -338,6 +339,10 @@ def test_each_session_has_the_unit_s_files_to_change(sandbox: Sandbox) -> None:
             open("left behind", "w").close()
             """,
         ) == ["/tmp", "of the unit", "inner"]
+
+
+def test_the_interpreter_is_the_grader_s_own_with_its_own_library(session: LearnerSession) -> None:
+    assert seen(session, "seen = sys.version") == sys.version
 
 
 # ------------------------------------------------------------------------------------------------------- in bounds
@@ -688,7 +693,7 @@ def test_names_of_the_tests_are_never_the_learner_s(
     assignment = Assignment("unit", unit("def relu(z):\n    return max(z, 0)"))
     verdict = grade(assignment, json.dumps(unit(answer, first)).encode(), LIMITS, sandbox)
     assert verdict.points == points
-    nbformat.writes(verdict.notebook).encode()
+    json.dumps(verdict.notebook, ensure_ascii=False).encode()
 
 
 # --------------------------------------------------------------------------------------------- where there is none
