@@ -364,7 +364,9 @@ def _score_table(unit: str, found: list[Score]) -> Table:
     for heading, justify in (("learner", "left"), ("points", "right"), ("of", "right"), ("remark", "left")):
         table.add_column(heading, justify=justify)  # type: ignore[arg-type]
     for score in found:
-        remarks = [f"{score.hours_late:.0f} h late"] if score.hours_late > 0 else []
+        remarks = [score.status] if score.status not in ("", "graded") else []
+        remarks += ["graded without isolation"] if score.sandbox == "none" else []
+        remarks += [f"{score.hours_late:.0f} h late"] if score.hours_late > 0 else []
         remarks += ["written answer to be graded"] if score.waits_for_person else []
         remarks += [f"look at {flag}" for flag in score.flags]
         table.add_row(

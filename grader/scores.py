@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from grader.course import Course
+from grader.engine.store import RECORD_KEY
 from grader.notebooks import FLAG_KEY, grade_id, read_notebook
 
 __all__ = ["Score", "scores"]
@@ -13,7 +14,8 @@ __all__ = ["Score", "scores"]
 class Score:
     """One learner's result for a unit; points, and hours past the due time (0 when in time).
 
-    ``flags`` says of steps what an instructor should look at.
+    ``flags`` says of steps what an instructor should look at; ``status`` and ``sandbox`` how the engine's grading went,
+    "" where another program graded.
     """
 
     learner: str
@@ -24,6 +26,8 @@ class Score:
     waits_for_person: bool
     hours_late: float
     flags: tuple[str, ...] = ()
+    status: str = ""
+    sandbox: str = ""
 
 
 def scores(course: Course, unit: str) -> list[Score]:
@@ -54,20 +58,22 @@ def scores(course: Course, unit: str) -> list[Score]:
                 ),
                 waits_for_person=submission.needs_manual_grade,
                 hours_late=submission.total_seconds_late / 3600,
-                flags=_flags(course, unit, submission.student.id),
+                **_graded(course, unit, submission.student.id),
             )
             for submission in submissions
         ]
     return sorted(found, key=lambda score: score.learner)
 
 
-def _flags(course: Course, unit: str, learner: str) -> tuple[str, ...]:
-    """What the graded notebook says that an instructor should look at."""
+def _graded(course: Course, unit: str, learner: str) -> dict[str, Any]:
+    """What the graded notebook says of its grading, and what an instructor should look at."""
     path = course.autograded / learner / unit / f"{unit}.ipynb"
     if not path.is_file():
-        return ()
-    cells = read_notebook(path)["cells"]
-    return tuple(f"{grade_id(cell)} {flag}" for cell in cells for flag in cell["metadata"].get(FLAG_KEY, ()))
+        return {}
+    notebook = read_notebook(path)
+    cells, record = notebook["cells"], notebook["metadata"].get(RECORD_KEY, {})
+    flags = tuple(f"{grade_id(cell)} {flag}" for cell in cells for flag in cell["metadata"].get(FLAG_KEY, ()))
+    return {"flags": flags, "status": record.get("status", ""), "sandbox": record.get("sandbox", "")}
 
 
 def _by_hand(grade: Any) -> bool:

@@ -23,6 +23,7 @@ __all__ = ["Sandbox", "diagnosis"]
 
 NOBODY = 65534
 START_SECONDS = 60.0
+_ELSEWHERE = "only Linux has the namespaces that the sandbox is made of"
 _PACKAGE = Path(__file__).resolve().parents[1] / "session"
 
 
@@ -137,6 +138,8 @@ class Sandbox:
         if self.mode == "none":
             return [sys.executable, *server, f"--data={self._data.name}"]
         server += ["--data=/data"]
+        if sys.platform != "linux":
+            raise NoSandboxError(_ELSEWHERE)
         program = _bubblewrap()
         if program is None:
             raise NoSandboxError("bubblewrap is not installed")
@@ -283,6 +286,8 @@ class Sandbox:
 
 def diagnosis(limits: Limits) -> list[tuple[str, bool, str]]:
     """What isolation this machine gives: for each part its name, whether it is there, and what to do if not."""
+    if sys.platform != "linux":
+        return [("Linux", False, f"{_ELSEWHERE}; `grader check` runs on your own notebook all the same")]
     program = _bubblewrap()
     found = [("bubblewrap", program is not None, program or "install it: apt-get install bubblewrap")]
     if program is None:

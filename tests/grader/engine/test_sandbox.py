@@ -708,6 +708,17 @@ def test_a_machine_without_bubblewrap_is_told_so(monkeypatch: pytest.MonkeyPatch
     assert "apt-get install bubblewrap" in line[2]
 
 
+def test_a_system_that_is_not_linux_is_told_so_and_runs_without_isolation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module.sys, "platform", "darwin")
+    with pytest.raises(NoSandboxError, match="only Linux has the namespaces"):
+        Sandbox(LIMITS)
+    (line,) = diagnosis(LIMITS)
+    assert line[1] is False
+    assert "grader check" in line[2]
+    with Sandbox(LIMITS, mode="none") as sandbox:
+        assert seen(fresh(sandbox), "seen = 1") == 1
+
+
 @pytest.mark.parametrize(
     ("script", "message"),
     [
