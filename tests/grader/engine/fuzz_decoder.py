@@ -75,13 +75,15 @@ def check(data: bytes) -> None:
     """Raise for bytes that do not end as they should; the first one says what the others are."""
     if not data:
         return
-    kind, rest = data[0] % 4, data[1:]
+    kind, rest = data[0] % 5, data[1:]
     if kind == 0:
         _ask(rest)
     elif kind == 1:
         _ask(frame(rest))
     elif kind == 2:
         _decode({"a": 0}, [rest])
+    elif kind == 4:
+        _ask(frame(rest), each=True)
     else:
         text, _, array = rest.partition(b"\0")
         lengths = b"[%d]" % len(array)
@@ -96,11 +98,14 @@ def _decode(tree: Any, arrays: list[bytes]) -> None:
     repr(value)
 
 
-def _ask(sent: bytes) -> None:
+def _ask(sent: bytes, *, each: bool = False) -> None:
     connection: Any = Sent(sent)
     session = LearnerSession(connection)
     session.allow(1000)
     try:
+        if each:
+            repr(session.call_each(0, [(1, [2]), (np.zeros(2),)]))
+            return
         repr(session.call(0, ([1, [2]], np.zeros(2), len, {"k": (1, np.ones(1))}), {"x": [3]}))
     except SessionLostError as error:
         str(error)
@@ -131,6 +136,11 @@ def seeds() -> list[bytes]:
         },
     ):
         found += [b"\1" + json.dumps([message, []]).encode(), b"\3" + json.dumps(message).encode() + b"\0"]
+    each = [{"value": {"v": 1}, "args": [None, {"l": []}]}, {"error": "ValueError", "text": "a", "line": 3}]
+    found += [
+        b"\4" + json.dumps([{"each": each}, []]).encode(),
+        b"\4" + json.dumps([{"each": each[:1]}, []]).encode(),
+    ]
     return found
 
 

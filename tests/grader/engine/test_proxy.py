@@ -559,6 +559,37 @@ def test_hostile_replies_end_the_session(name: str) -> None:
         assert len(str(caught.value)) < 300
 
 
+def test_calls_in_one_go_give_what_single_calls_give() -> None:
+    with honest("def f(x):\n    x[0] = 9\n    return 1 / x[1]") as session:
+        f = session.get("f")
+        given = [np.array([1.0, 2.0]), np.array([3.0, 4.0]), [5]]
+        first, second, third = f._call_each([(x,) for x in given])
+    assert (first, second) == (0.5, 0.25)
+    assert isinstance(third, IndexError)
+    assert [x[0] for x in given[:2]] == [9.0, 9.0]
+
+
+@pytest.mark.parametrize(
+    "each",
+    [None, {}, [], [{"value": A}], [{"value": A}] * 3, [{"value": A}, 7], [{"value": A}, {"value": {"i": 7}}]],
+    ids=repr,
+)
+def test_calls_that_are_not_all_answered_end_the_session(each: Any) -> None:
+    with hostile({"each": each}) as session, pytest.raises(SessionLostError):
+        session.call_each(0, [(1,), (2,)])
+
+
+def test_a_name_is_asked_for_once_until_it_means_something_else() -> None:
+    source = "def f():\n    global f\n    f = g\n    return 1\n\ndef g():\n    return 2\n\ndef h():\n    return 3"
+    with honest(source) as session:
+        names = Names(session, [])
+        asked: list[str] = []
+        get = session.get
+        session.get = lambda name: asked.append(name) or get(name)  # type: ignore[method-assign, func-returns-value]
+        assert [names["h"](), names["h"](), names["f"](), names["f"](), names["f"]()] == [3, 3, 1, 2, 2]
+    assert asked == ["h", "f", "f"]
+
+
 @pytest.mark.parametrize("reply", [{}, {"outputs": None}, {"outputs": {}}, {"value": A}], ids=repr)
 def test_a_run_without_outputs_ends_the_session(reply: Reply) -> None:
     with hostile(reply) as session, pytest.raises(SessionLostError):
