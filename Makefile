@@ -75,12 +75,14 @@ check: venv ## check your own notebook: make check NB=work/UNIT/UNIT.ipynb
 	@test -n "$(NB)" || { echo "error: name the notebook: make check NB=work/UNIT/UNIT.ipynb" >&2; exit 2; }
 	@$(BIN)/grader check "$(NB)"
 
-audit: venv ## put known wrong, right and mutated answers into the exercises and see what the tests say
+audit: venv ## put known wrong, right and mutated answers, and hostile submissions, into the exercises and see what comes of it
 	@$(BIN)/python -m tools.audit
 
 bench: venv ## compare speeds side by side (bench/)
 	@$(BIN)/python bench/forward.py
 	@$(BIN)/python bench/book.py
+	@$(BIN)/python -m bench.grading
+	@$(BIN)/python -m bench.check
 	@$(BIN)/python -m bench.lighthouse
 
 lock: venv ## pin requirements.txt anew from pyproject.toml (needs the network)
