@@ -474,6 +474,7 @@ class Names(dict[str, Any]):
 
     def hand_on(self, names: Iterable[str]) -> None:
         """Let later hidden tests use names that one of them has bound."""
+        # Asked for in any other way, a name that is not here would be the learner's.
         self._handed_on |= {name: self[name] for name in names if name in self.keys()}
 
     def stand_in(self, step: str, functions: Mapping[str, Any]) -> None:

@@ -60,6 +60,7 @@ def main() -> None:
             continue
         if request[:1] == b"I":
             _import(request[1:].decode())
+            own = _memory(os.getpid())
             control.sendall(b"imported\n")
             continue
         folder = "" if options.nested else _folder()

@@ -419,6 +419,14 @@ def test_memory_is_bounded_for_all_processes_of_a_session_together() -> None:
         assert seen(fresh(sandbox), "seen = 1") == 1
 
 
+def test_what_all_sessions_share_counts_for_none_of_them() -> None:
+    with Sandbox(replace(LIMITS, session_bytes=128 << 20)) as sandbox:
+        sandbox.preload("matplotlib.figure")
+        session = fresh(sandbox)
+        children = "for _ in range(8):\n    if os.fork() == 0:\n        time.sleep(1)\n        os._exit(0)\n"
+        assert seen(session, f"{children}time.sleep(1)\nseen = 1") == 1
+
+
 def test_cpu_time_is_bounded(sandbox: Sandbox) -> None:
     start = time.monotonic()
     with pytest.raises(SessionLostError) as caught:
