@@ -1,6 +1,9 @@
 # The course's commands. `make help` lists them.
 
 PORT ?= 8000
+# LIVE=0 leaves out what runs in the browser.
+LIVE ?= 1
+export LIVE
 VENV := .venv
 BIN := $(VENV)/bin
 
@@ -16,7 +19,7 @@ export MPLCONFIGDIR := $(CURDIR)/$(VENV)/matplotlib
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help course venv book pdf exercises grade summary serve lab formgrader coverage test quick lint types check audit bench lock clean distclean
+.PHONY: help course venv book live pdf exercises grade summary serve lab formgrader coverage test quick lint types check audit bench lock clean distclean
 
 help: ## list the commands
 	@echo "usage: make COMMAND"
@@ -29,8 +32,11 @@ venv: ## make .venv from requirements.txt (every other command does it first)
 	@command -v $(PYTHON) >/dev/null 2>&1 || { echo "error: $(PYTHON) is not installed; install Python 3.11, 3.12 or 3.13 and run the command again." >&2; exit 1; }
 	@$(PYTHON) tools/setup_venv.py
 
-book: venv ## build the book with every lesson executed
+book: venv ## build the book with every lesson executed (LIVE=0: without what runs in the browser)
 	@$(BIN)/python -m tools.book
+
+live: venv ## build what runs in the browser, below the built book
+	@$(BIN)/python -m tools.live
 
 exercises: venv ## generate the learner notebooks from solutions/
 	@$(BIN)/grader release
@@ -84,6 +90,7 @@ bench: venv ## compare speeds side by side (bench/)
 	@$(BIN)/python -m bench.grading
 	@$(BIN)/python -m bench.check
 	@$(BIN)/python -m bench.lighthouse
+	@$(BIN)/python -m bench.browser
 
 lock: venv ## pin requirements.txt anew from pyproject.toml (needs the network)
 	@$(BIN)/python tools/lock.py

@@ -2,8 +2,9 @@
 
     python bench/book.py
 
-Works on a copy of the course in a scratch folder. Prints seconds of wall time and of the processor, and writes
-_build/bench/book.json. It is a measurement, not a test: on a busy machine the times say little.
+Works on a copy of the course in a scratch folder, without the part that runs in the browser. Prints seconds of wall
+time and of the processor, and writes _build/bench/book.json. It is a measurement, not a test: on a busy machine the
+times say little.
 """
 
 import json
@@ -45,7 +46,7 @@ class Run:
 def build(course: Path, what: str) -> Run:
     """Build the copy and measure it; the build's own output is shown where it fails."""
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
-    environment["PYTHONPATH"] = str(course)
+    environment |= {"PYTHONPATH": str(course), "LIVE": "0"}
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     done = subprocess.run(
         [sys.executable, "-m", "tools.book"],

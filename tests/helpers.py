@@ -43,7 +43,7 @@ class CourseCopy:
     root: Path
 
     def environment(self, **more: str) -> dict[str, str]:
-        """The copy's own packages first; nothing of the person's own Jupyter set-up, and no colours."""
+        """The copy's own packages first; nothing of the person's own Jupyter set-up, no colours, nothing fetched."""
         own = {
             name: value
             for name, value in os.environ.items()
@@ -58,6 +58,7 @@ class CourseCopy:
             "PYTHONPATH": str(self.root),
             "MPLCONFIGDIR": str(Path(sys.prefix) / "matplotlib"),
             "JUPYTER_PREFER_ENV_PATH": "1",
+            "LIVE": "0",
             "JUPYTER_CONFIG_DIR": str(outside / "config"),
             "JUPYTER_DATA_DIR": str(outside / "data"),
             "JUPYTER_RUNTIME_DIR": str(outside / "runtime"),

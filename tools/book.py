@@ -3,7 +3,8 @@
     python -m tools.book
 
 Outputs are cached. A change in ffn/ or its published.toml throws the cache away, because the cache looks at a
-lesson's own code only; a change in one lesson executes that lesson. Warnings are errors.
+lesson's own code only; a change in one lesson executes that lesson. Warnings are errors. Last comes the part that runs
+in the browser (tools.live); LIVE=0 in the environment leaves it out.
 """
 
 import contextlib
@@ -24,6 +25,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from ffn.exceptions import CourseFilesError
 from ffn.published import coverage
 from tools.contents import pages
+from tools.live import step as live
+from tools.live.exceptions import LiveError
 from tools.notebooks import citations, offered, plain_notebook
 from tools.places import (
     BOOK,
@@ -201,7 +204,9 @@ def build(console: Console) -> None:
     Raises:
         BookError: a page has a warning, a cell failed, or a published value is not checked by any lesson.
     """
-    whole, helper = fingerprint(BOOK), fingerprint(HELPER)
+    # Without what runs in the browser, pages have no buttons for it.
+    whole = fingerprint(BOOK) + ("" if live.is_wanted() else "-without-live")
+    helper = fingerprint(HELPER)
     if stamped("book") == whole and (HTML / "index.html").exists():
         console.print("The book is up to date.")
         return
@@ -223,6 +228,18 @@ def build(console: Console) -> None:
             "add `check(id, value)` to the lesson that computes each."
         )
     stamp("book", whole)
+
+
+def add_live(console: Console) -> None:
+    """Add the part that runs in the browser, or leave it out where LIVE=0 says so.
+
+    Raises:
+        LiveError: it could not be built; the book itself is there.
+    """
+    if live.is_wanted():
+        live.build(console)
+    else:
+        live.leave_out(console)
 
 
 def _run_with_progress(console: Console) -> tuple[list[str], int]:
@@ -255,7 +272,8 @@ def main() -> int:
     console = Console(stderr=True, highlight=False)
     try:
         build(console)
-    except (BookError, CourseFilesError) as error:
+        add_live(console)
+    except (BookError, CourseFilesError, LiveError) as error:
         style = "red" if console.is_terminal else None
         console.print(f"error: {error}", markup=False, style=style, soft_wrap=True)
         return 1

@@ -13,6 +13,7 @@ from rich.console import Console
 from ffn.exceptions import CourseFilesError
 from ffn.published import coverage, published
 from tools import book
+from tools.live.exceptions import LiveError
 from tools.places import EXECUTED, GRADING, HTML, ROOT, fingerprint, stamp, stamped, tool_environment, unstamp
 
 GRADES = ROOT / "grader" / "var" / "grades.csv"
@@ -38,12 +39,18 @@ def _grader(*arguments: str, show: bool = True) -> None:
 
 
 def build_all(console: Console) -> None:
-    """Book, learner notebooks, demo class; each only if something it depends on has changed.
+    """Book, learner notebooks, demo class, what runs in the browser; each only if what it depends on has changed.
 
     Raises:
-        book.BookError, CourseFilesError, StepError: a step failed; what was there before is still there.
+        book.BookError, CourseFilesError, LiveError, StepError: a step failed; what was there before is still there.
     """
     book.build(console)
+    _build_class(console)
+    # It holds the learner notebooks.
+    book.add_live(console)
+
+
+def _build_class(console: Console) -> None:
     # The release rewrites exercises/ before its part of the fingerprint is taken.
     before = fingerprint(GRADING)
     if stamped("grading") == before and GRADES.exists():
@@ -88,7 +95,7 @@ def main() -> int:
             build_all(console)
         if not options.quiet:
             summarize(Console(highlight=False, soft_wrap=True))
-    except (book.BookError, CourseFilesError, StepError) as error:
+    except (book.BookError, CourseFilesError, LiveError, StepError) as error:
         console.print(f"error: {error}", markup=False, soft_wrap=True)
         return 1
     if not options.summary:

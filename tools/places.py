@@ -15,6 +15,7 @@ STAMPS = BUILD / "stamps"
 
 HELPER = ("ffn/**/*.py", "ffn/published.toml", "ffn/*.npz", "requirements.txt", "requirements-models.txt")
 BOOK = (*HELPER, "_config.yml", "_toc.yml", "book/**/*")
+LIVE = (*HELPER, "pyproject.toml", "tools/live/**/*", "exercises/**/*")
 GRADING = (
     *HELPER,
     "grader/*.py",

@@ -2,7 +2,7 @@
 
 import socket
 
-__all__ = ["PortInUseError", "port_number", "require_free"]
+__all__ = ["PortInUseError", "free_port_from", "port_number", "require_free"]
 
 
 class PortInUseError(Exception):
@@ -27,10 +27,15 @@ def _free(port: int) -> bool:
     return True
 
 
+def free_port_from(port: int) -> int | None:
+    """The first free port from this one on, or None where a hundred are taken."""
+    return next((p for p in range(port, min(port + 100, 65_536)) if _free(p)), None)
+
+
 def require_free(port: int, command: str) -> None:
     """Raise PortInUseError, with a command that would work, unless the port can be listened on."""
     if _free(port):
         return
-    other = next((p for p in range(port + 1, min(port + 100, 65_536)) if _free(p)), None)
+    other = free_port_from(port + 1)
     advice = f"run `{command} PORT={other}`" if other else f"run `{command} PORT=...` with another port"
     raise PortInUseError(f"port {port} is in use on this machine; stop what listens there, or {advice}.")

@@ -226,7 +226,5 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     setup_progress(app)
     setup_cards(app)
     setup_explorer(app)
-    # Not .js: jupyter-book puts every script of that name on every page, as a classic one.
-    app.add_js_file("course.mjs", type="module")
     # The number grows when the records in the environment change their form, so that old ones are thrown away.
     return {"version": "1", "env_version": 1, "parallel_read_safe": True, "parallel_write_safe": True}

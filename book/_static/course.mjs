@@ -7,6 +7,8 @@ const PARTS = [
   [".ffn-asked", () => import("./asked.mjs")],
   [".ffn-cards", () => import("./cards.mjs")],
   [".ffn-progress", () => import("./progress.mjs")],
+  [".ffn-live", () => import("./live.mjs")],
+  [".ffn-open-exercise", () => import("./open-exercise.mjs")],
   ['[data-explorer="activations"]', () => import("./explorer-activations.mjs")],
   ['[data-explorer="forward"]', () => import("./explorer-forward.mjs")],
   ['[data-explorer="budget"]', () => import("./explorer-budget.mjs")],

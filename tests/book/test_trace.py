@@ -24,6 +24,7 @@ CARE = 7
 UNTRACED = {
     "book/index": "start page",
     "book/how-to": "about the course, not about its subject",
+    "book/run-in-the-browser": "about the course, not about its subject",
     "book/notation": "lists symbols",
     "book/exercises": "lists the units",
     "book/references": "bibliography",

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from tests.helpers import ROOT, CourseCopy, copy_of_course
 from tools import book, places
+from tools.live.exceptions import LiveError
 
 HEAD = """\
 ---
@@ -174,6 +175,11 @@ def test_a_book_is_built_and_the_place_is_named(first: Step) -> None:
 def test_the_build_shows_how_far_it_is(first: Step) -> None:
     assert "Executing lessons: 100 % (book/two)" in first.said
     assert "Writing pages: 100 % (book/two)" in first.said
+
+
+@pytest.mark.slow
+def test_a_book_without_what_runs_in_the_browser_says_so(first: Step) -> None:
+    assert "The part that runs in the browser was left out (LIVE=0)." in first.said.splitlines()
 
 
 @pytest.mark.slow
@@ -486,15 +492,21 @@ def test_progress_where_output_is_no_terminal_is_a_line_for_every_tenth(stand_in
 
 
 @pytest.mark.parametrize(
-    "error", [book.BookError("a page has a fault"), book.CourseFilesError("a file is missing")]
+    ("step", "error"),
+    [
+        ("build", book.BookError("a page has a fault")),
+        ("build", book.CourseFilesError("a file is missing")),
+        ("add_live", LiveError("numpy.whl could not be fetched")),
+    ],
 )
 def test_the_command_reports_in_plain_words_and_with_exit_status_1(
-    error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    step: str, error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fails(console: Any) -> None:
         raise error
 
-    monkeypatch.setattr(book, "build", fails)
+    monkeypatch.setattr(book, "build", lambda console: None)
+    monkeypatch.setattr(book, step, fails)
     assert book.main() == 1
     assert capsys.readouterr().err == f"error: {error}\n"
 

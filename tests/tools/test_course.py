@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from ffn.published import published
 from tools import book, course, places
+from tools.live.exceptions import LiveError
 
 IDS = list(published())
 
@@ -60,6 +62,7 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIn:
     monkeypatch.setattr(course, "GRADES", tmp_path / "grader" / "var" / "grades.csv")
     monkeypatch.setattr(course, "_grader", made.grader)
     monkeypatch.setattr(book, "build", lambda console: None)
+    monkeypatch.setattr(book, "add_live", lambda console: None)
     made.execute_lessons(IDS)
     return made
 
@@ -76,6 +79,26 @@ def test_run_again_it_does_nothing(stand_in: StandIn, monkeypatch: pytest.Monkey
     stand_in.main(monkeypatch, "--quiet")
     assert stand_in.main(monkeypatch, "--quiet") == 0
     assert stand_in.calls == []
+
+
+def test_what_runs_in_the_browser_is_built_after_the_exercises(
+    stand_in: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[list[str]] = []
+    monkeypatch.setattr(book, "add_live", lambda console: seen.append(list(stand_in.calls)))
+    assert stand_in.main(monkeypatch, "--quiet") == 0
+    assert seen == [GRADING]
+
+
+def test_a_browser_part_that_is_not_built_is_one_sentence(
+    stand_in: StandIn, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def failing(console: Console) -> None:
+        raise LiveError("numpy.whl could not be fetched")
+
+    monkeypatch.setattr(book, "add_live", failing)
+    assert stand_in.main(monkeypatch, "--quiet") == 1
+    assert capsys.readouterr().err.splitlines()[-1] == "error: numpy.whl could not be fetched"
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -59,9 +60,24 @@ def test_where_no_port_is_free_the_message_asks_for_another(monkeypatch: pytest.
         ports.require_free(65_535, "make lab")
 
 
-@pytest.mark.parametrize("module", ["tools.serve", "tools.lab"])
-def test_a_server_whose_port_is_in_use_says_so_in_one_sentence(built: CourseCopy, module: str, taken: int) -> None:
-    done = built.module(module, "--port", str(taken))
+def test_the_first_port_that_is_free_is_found(taken: int) -> None:
+    found = ports.free_port_from(taken)
+    assert found is not None
+    assert taken < found < taken + 100
+
+
+def test_a_free_port_is_kept() -> None:
+    port = free_port()
+    assert ports.free_port_from(port) == port
+
+
+def test_where_no_port_is_free_none_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ports, "_free", lambda port: False)
+    assert ports.free_port_from(8000) is None
+
+
+def test_a_server_whose_port_is_in_use_says_so_in_one_sentence(built: CourseCopy, taken: int) -> None:
+    done = built.module("tools.lab", "--port", str(taken))
     assert done.returncode == 1
     assert said_once(done.stderr).startswith(f"error: port {taken} is in use on this machine;")
 
@@ -86,16 +102,38 @@ def test_serving_a_book_that_is_not_built_says_what_to_run(tmp_path: Path) -> No
     assert said_once(done.stderr) == "error: the book is not built yet; run `make book` first."
 
 
-@pytest.fixture
-def server(built: CourseCopy) -> Iterator[str]:
-    """The address of a server of the book, as it says itself."""
-    command = [sys.executable, "-m", "tools.serve", "--port", str(free_port())]
+@contextmanager
+def serving(built: CourseCopy, port: int) -> Iterator[list[str]]:
+    """What the server of the book says until it gives its address; it runs until the block is left."""
+    command = [sys.executable, "-m", "tools.serve", "--port", str(port)]
     with subprocess.Popen(
         command, cwd=built.root, env=built.environment(), stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stderr is not None
-        yield process.stderr.readline().split(" at ")[1].split()[0]
+        said = [process.stderr.readline()]
+        while " at " not in said[-1] and said[-1]:
+            said.append(process.stderr.readline())
+        yield said
         process.terminate()
+
+
+@pytest.fixture
+def server(built: CourseCopy) -> Iterator[str]:
+    """The address of a server of the book, as it says itself."""
+    with serving(built, free_port()) as said:
+        yield said[-1].split(" at ")[1].split()[0]
+
+
+def test_where_the_usual_port_is_taken_the_book_takes_another_and_says_which(
+    built: CourseCopy, taken: int
+) -> None:
+    with serving(built, taken) as (first, last):
+        address = last.split(" at ")[1].split()[0]
+        port = int(address.rstrip("/").rsplit(":", 1)[1])
+        assert port != taken
+        assert first == f"Port {taken} is in use on this machine, so the book takes port {port}.\n"
+        with urllib.request.urlopen(address) as answer:
+            assert answer.read() == b"<h1>The book</h1>"
 
 
 def test_the_book_is_served_at_the_address_that_is_said(server: str) -> None:

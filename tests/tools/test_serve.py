@@ -20,6 +20,10 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "part").mkdir()
     (tmp_path / "index.html").write_text(PAGE)
     (tmp_path / "part" / "code.mjs").write_text("export const x = 1;\n" * 50)
+    (tmp_path / "python.wasm").write_bytes(b"\0asm" + bytes(5000))
+    (tmp_path / "numpy-2.0.2-py3-none-any.whl").write_bytes(b"PK" + bytes(5000))
+    (tmp_path / "exercise.ipynb").write_text("{}" + " " * 500)
+    (tmp_path / "lock.json").write_text("{}" + " " * 500)
     (tmp_path / "picture.png").write_bytes(b"\x89PNG" + bytes(500))
     return tmp_path
 
@@ -60,9 +64,38 @@ def test_a_page_goes_out_as_it_is_where_the_browser_does_not_ask(port: int) -> N
     assert body.decode() == PAGE
 
 
-def test_a_module_has_the_type_of_a_script(port: int) -> None:
-    answer, _ = get(port, "/part/code.mjs", Accept_Encoding="gzip")
-    assert answer.headers["Content-Type"] == "text/javascript"
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/part/code.mjs", "text/javascript"),
+        ("/python.wasm", "application/wasm"),
+        ("/numpy-2.0.2-py3-none-any.whl", "application/octet-stream"),
+        ("/exercise.ipynb", "application/x-ipynb+json"),
+        ("/lock.json", "application/json"),
+    ],
+)
+def test_each_file_has_the_type_that_browsers_insist_on(port: int, path: str, kind: str) -> None:
+    answer, _ = get(port, path, Accept_Encoding="gzip")
+    assert answer.headers["Content-Type"] == kind
+
+
+def test_compiled_python_goes_out_compressed(port: int, folder: Path) -> None:
+    answer, body = get(port, "/python.wasm", Accept_Encoding="gzip")
+    assert answer.headers["Content-Encoding"] == "gzip"
+    assert gzip.decompress(body) == (folder / "python.wasm").read_bytes()
+
+
+def test_a_wheel_is_not_compressed_again(port: int, folder: Path) -> None:
+    answer, body = get(port, "/numpy-2.0.2-py3-none-any.whl", Accept_Encoding="gzip")
+    assert "Content-Encoding" not in answer.headers
+    assert body == (folder / "numpy-2.0.2-py3-none-any.whl").read_bytes()
+
+
+@pytest.mark.parametrize("path", ["/", "/python.wasm", "/picture.png", "/missing.html"])
+def test_every_answer_isolates_the_page_so_that_its_worker_can_share_memory(port: int, path: str) -> None:
+    answer, _ = get(port, path, Accept_Encoding="gzip")
+    assert answer.headers["Cross-Origin-Opener-Policy"] == "same-origin"
+    assert answer.headers["Cross-Origin-Embedder-Policy"] == "require-corp"
 
 
 def test_a_picture_is_not_compressed_again(port: int, folder: Path) -> None:
