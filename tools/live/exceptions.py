@@ -5,7 +5,7 @@ from pathlib import Path
 
 __all__ = ["LiveError"]
 
-_LEAVE_OUT = "or leave the browser part out with `make book LIVE=0`"
+_LEAVE_OUT = "or leave the browser part out with `make book`"
 
 
 class LiveError(Exception):
