@@ -86,7 +86,9 @@ class _Stream(io.TextIOBase):
     def write(self, text: str) -> int:
         room = LONGEST - self.total
         if room > 0:
-            self.waiting.append(text if len(text) <= room else text[:room] + _CUT)
+            self.waiting.append(text[:room])
+        if 0 <= room < len(text):
+            self.waiting.append(_CUT)
         self.total += len(text)
         self.length += len(text)
         if self.length >= _PIECE or time.monotonic() - self.sent > _PAUSE:

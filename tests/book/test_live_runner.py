@@ -132,6 +132,13 @@ def test_text_beyond_the_limit_is_left_out_and_said_to_be(sent: Sent) -> None:
     assert sent.text() == "y\n"
 
 
+def test_text_that_reaches_the_limit_exactly_is_cut_once(sent: Sent) -> None:
+    sent.run(f"import sys\nfor _ in range({runner.LONGEST // 10 + 3}):\n    sys.stdout.write('123456789\\n')\n")
+    assert sent.text().count("nothing more is shown.") == 1
+    sent.run(f"import sys\nfor _ in range({runner.LONGEST // 10}):\n    sys.stdout.write('123456789\\n')\n")
+    assert "nothing more is shown." not in sent.text()
+
+
 def test_streams_are_given_back_after_each_cell(sent: Sent) -> None:
     before = sys.stdout, sys.stderr
     sent.run("import sys\nsys.stdout = None")
