@@ -1,8 +1,8 @@
 # The course's commands. `make help` lists them.
 
 PORT ?= 8000
-# LIVE=1 builds what runs in the browser, too; its tests run where it is built.
-LIVE ?= 0
+# LIVE=0 leaves out what runs in the browser, and its tests.
+LIVE ?= 1
 export LIVE
 VENV := .venv
 BIN := $(VENV)/bin
@@ -32,7 +32,7 @@ venv: ## make .venv from requirements.txt (every other command does it first)
 	@command -v $(PYTHON) >/dev/null 2>&1 || { echo "error: $(PYTHON) is not installed; install Python 3.11, 3.12 or 3.13 and run the command again." >&2; exit 1; }
 	@$(PYTHON) tools/setup_venv.py
 
-book: venv ## build the book with every lesson executed (LIVE=1: with what runs in the browser)
+book: venv ## build the book with every lesson executed (LIVE=0: without what runs in the browser)
 	@$(BIN)/python -m tools.book
 
 live: venv ## build what runs in the browser, below the built book

@@ -31,7 +31,9 @@ def _units(paragraph: nodes.paragraph) -> Iterator[str]:
 
 
 def add_links(app: Sphinx, doctree: nodes.document, page: str) -> None:
-    """Put a link for every unit below the paragraph that names it."""
+    """Put a link for every unit below the paragraph that names it; none where LIVE=0 leaves its page out."""
+    if not app.config.ffn_live:
+        return
     root = "../" * page.count("/")
     for paragraph in list(doctree.findall(nodes.paragraph)):
         for unit in reversed(list(dict.fromkeys(_units(paragraph)))):

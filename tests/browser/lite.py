@@ -39,7 +39,7 @@ _ENTRY = """path => new Promise((resolve, reject) => {
 def require_live() -> None:
     """Skip, or fail where that is not allowed, unless the built book has the part that runs in the browser."""
     if not (HTML / "live" / "exercise.html").exists():
-        message = "the book is not built with what runs in the browser (make book LIVE=1)"
+        message = "the book is not built with what runs in the browser (make book)"
         pytest.fail(message) if os.environ.get("LIVE") == "1" else pytest.skip(message)
 
 

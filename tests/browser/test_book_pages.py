@@ -88,6 +88,7 @@ def visit(address: str, contexts: dict[str, tuple[BrowserContext, Page]]) -> Cal
         for found in (before.elsewhere, before.refused, before.errors):
             found.clear()
         page.goto(f"{address}/{name}.html", wait_until="load")
+        page.wait_for_selector("html[data-course=ready]", state="attached")
         page.wait_for_function("document.fonts.status === 'loaded'")
         look = page.evaluate(LOOK)
         # The dark theme differs in its colours alone.
@@ -148,6 +149,7 @@ def test_a_page_weighs_at_most_400_kb_compressed(name: str, address: str, browse
     context = browser.new_context(viewport=NARROW)
     page = context.new_page()
     page.goto(f"{address}/{name}.html", wait_until="load")
+    page.wait_for_selector("html[data-course=ready]", state="attached")
     page.wait_for_function("document.fonts.status === 'loaded'")
     transferred = page.evaluate(
         "[...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]"

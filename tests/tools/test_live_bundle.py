@@ -230,11 +230,13 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> site.Site:
     monkeypatch.setattr(pins, "CORE", pins.Wanted("core.tgz", hashlib.sha512(core).hexdigest(), "sha512"))
     monkeypatch.setattr(pins, "COMM", pins.Wanted("comm-1-none.whl", hashlib.sha256(comm).hexdigest()))
     monkeypatch.setattr(pins, "KERNEL_ROOTS", ())
-    monkeypatch.setattr(bundle, "kernel_wheels", dict)
+    monkeypatch.setattr(site, "kernel_wheels", lambda extension: {})
+    monkeypatch.setattr(site, "unpack", lambda wheel, folder: folder)
+    monkeypatch.setattr(pins, "KERNEL", pins.Wanted("kernel-1.whl", hashlib.sha256(b"kernel").hexdigest()))
     monkeypatch.setattr(site, "DATA", tmp_path / "data.toml")
     (tmp_path / "data.toml").write_text('[files]\n"layer.npz" = "exercises/small/layer.npz"\n')
 
-    def lite(folder: Path, units: object, version: str) -> None:
+    def lite(folder: Path, units: object, extension: Path, version: str) -> None:
         (folder / "notebooks").mkdir(parents=True, exist_ok=True)
         (folder / "notebooks" / "index.html").write_text(version)
 
@@ -244,6 +246,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> site.Site:
         core=(Stand("core", {"core.tgz": core}),),
         wheels=(wheels,),
         comm=(Stand("comm", {"comm-1-none.whl": comm}),),
+        kernel=(Stand("kernel", {"kernel-1.whl": b"kernel"}),),
     )
     return site.Site(
         root=course(tmp_path / "course"),
@@ -259,7 +262,12 @@ def test_the_served_pyodide_has_every_file_that_its_lock_names_and_no_other(smal
     folder = small.live / "pyodide"
     lock = json.loads((folder / pins.LOCK).read_text())
     named = {package["file_name"] for package in lock["packages"].values()}
-    assert {path.name for path in folder.iterdir()} == {*named, *pins.CORE_FILES, pins.LOCK}
+    assert {path.name for path in folder.iterdir()} == {
+        *named,
+        *(set(pins.CORE_FILES) - {"pyodide.js"}),
+        bundle.BUFFERED,
+        pins.LOCK,
+    }
     assert "scipy-1-py3-none-any.whl" not in named
 
 
@@ -283,7 +291,7 @@ def test_a_file_for_lessons_that_is_not_there_is_named(small: site.Site, tmp_pat
 
 def test_a_second_build_needs_no_carrier(small: site.Site) -> None:
     site.build_site(small, "v1")
-    offline = site.Carriers(core=(Stand("a", fault="no network"),), wheels=(), comm=())
+    offline = site.Carriers(core=(Stand("a", fault="no network"),), wheels=(), comm=(), kernel=())
     again = site.Site(small.root, small.live, small.cache, small.say, offline)
     site.build_site(again, "v2")
     assert (small.live / "lite" / "notebooks" / "index.html").read_text() == "v2"
@@ -381,7 +389,7 @@ def test_while_it_cannot_be_built_the_pages_show_nothing_of_it(built: Path, smal
 def test_left_out_it_is_gone_and_that_is_said(built: Path) -> None:
     said()
     assert (
-        said(leave_out=True) == "The part that runs in the browser was left out; `make book LIVE=1` builds it.\n"
+        said(leave_out=True) == "The part that runs in the browser was left out; `make book` builds it.\n"
     )
     assert config(built) is None
     assert not (built / "live").exists()

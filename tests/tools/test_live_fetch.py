@@ -113,7 +113,7 @@ def test_a_file_that_nobody_has_is_named_with_what_to_do(cache: Path) -> None:
     message = str(caught.value)
     assert message.startswith("one.whl could not be fetched (the network, the index); ")
     assert str(cache) in message
-    assert "with `make book`" in message
+    assert "with LIVE=0" in message
     assert "\n" not in message
 
 

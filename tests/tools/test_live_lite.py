@@ -1,23 +1,35 @@
-"""JupyterLite as the book serves it: built once, without network, from two small exercises."""
+"""JupyterLite as the book serves it: built once from a small exercise, with the kernel out of the cache."""
 
 import json
+import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.tools.test_live_bundle import course
-from tools.live import exercises, lite
+from tools.live import exercises, lite, pins
 from tools.live.exceptions import LiveError
+from tools.live.fetch import cache_folder, gather
+from tools.live.kernel import kernel_wheels, unpack
+from tools.live.site import Carriers
 
 KERNEL = "@jupyterlite/pyodide-kernel-extension"
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def extension(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The kernel's extension; its wheel is fetched where no build has done so yet."""
+    wheel = gather([pins.KERNEL], Carriers().kernel, cache_folder())[pins.KERNEL.name]
+    return unpack(wheel, tmp_path_factory.mktemp("kernel"))
+
+
+@pytest.fixture(scope="module")
+def site(extension: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The built site; it lies beside the folder pyodide."""
     root = course(tmp_path_factory.mktemp("lite"))
-    lite.build_lite(root / "live" / "lite", exercises.read_units(root / "exercises"), "v1")
+    lite.build_lite(root / "live" / "lite", exercises.read_units(root / "exercises"), extension, "v1")
     return root / "live" / "lite"
 
 
@@ -38,7 +50,7 @@ def test_the_site_has_the_learner_notebook_and_its_data(site: Path) -> None:
 
 def test_python_comes_from_the_folder_beside_under_the_version_of_the_build(config: dict[str, Any]) -> None:
     kernel = config["litePluginSettings"][f"{KERNEL}:kernel"]
-    assert kernel["pyodideUrl"] == "./../pyodide/pyodide.js"
+    assert kernel["pyodideUrl"] == "./../pyodide/pyodide-buffered.js"
     assert kernel["loadPyodideOptions"]["lockFileURL"] == "../pyodide/pyodide-lock.json?v=v1"
     assert kernel["disablePyPIFallback"] is True
 
@@ -51,6 +63,24 @@ def test_no_setting_names_another_host(site: Path) -> None:
 
 def test_only_the_kernel_is_added_to_jupyterlite(config: dict[str, Any]) -> None:
     assert [extension["name"] for extension in config["federated_extensions"]] == [KERNEL]
+
+
+def test_the_kernel_brings_its_own_wheels(extension: Path) -> None:
+    found = kernel_wheels(extension)
+    assert sorted(found) == ["ipykernel", "piplite", "pyodide-kernel"]
+    assert all(zipfile.is_zipfile(path) for path in found.values())
+
+
+def test_a_wheel_without_the_kernel_is_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "other-1.whl", "w") as wheel:
+        wheel.writestr("other/__init__.py", "")
+    with pytest.raises(LiveError, match=r"other-1\.whl has no extension"):
+        unpack(tmp_path / "other-1.whl", tmp_path / "out")
+
+
+def test_the_course_installs_no_extension_that_jupyterlab_cannot_run() -> None:
+    folder = Path(sys.prefix) / "share/jupyter/labextensions/@jupyterlite/pyodide-kernel-extension"
+    assert not folder.exists()
 
 
 def test_no_service_worker_is_registered(site: Path, config: dict[str, Any]) -> None:
@@ -87,7 +117,7 @@ def test_a_builder_that_fails_leaves_the_site_and_shows_its_last_lines(
     program.chmod(0o755)
     monkeypatch.setattr("tools.live.lite.sys.executable", str(program))
     with pytest.raises(LiveError, match="JupyterLite's builder failed; what it said last:\nno room"):
-        lite.build_lite(site, [], "v2")
+        lite.build_lite(site, [], tmp_path, "v2")
     assert {path: path.stat().st_mtime_ns for path in site.rglob("*")} == before
 
 

@@ -39,7 +39,7 @@ def test_what_is_published_is_the_built_book(pages: Any) -> None:
 
 def test_the_book_is_published_with_what_runs_in_the_browser(pages: Any) -> None:
     commands = [step["run"] for step in steps(pages) if "run" in step]
-    assert commands == ["make book LIVE=1"]
+    assert commands == ["make book"]
 
 
 def test_the_publishing_may_write_pages_and_nothing_else(pages: Any) -> None:

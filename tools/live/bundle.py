@@ -3,7 +3,6 @@
 import hashlib
 import json
 import shutil
-import sys
 import tarfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,9 +13,20 @@ from tools.live.exceptions import LiveError
 from tools.live.pins import CORE_FILES, LOCK, Wanted
 from tools.live.wheel import Wheel
 
-__all__ = ["Extra", "closure", "extras", "kernel_wheels", "prune", "read_core", "wheels_of", "write_bundle"]
+__all__ = ["BUFFERED", "Extra", "closure", "extras", "prune", "read_core", "wheels_of", "write_bundle"]
 
 Lock = dict[str, Any]
+
+# What JupyterLite loads in the place of pyodide.js: compiling the program while it arrives, Chromium now and then waits
+# for ever for the copy that it keeps of compiled programs (as in book/_static/live-worker.mjs).
+BUFFERED = "pyodide-buffered.js"
+_BUFFER = b"""\
+WebAssembly.instantiateStreaming = async (source, imports) => {
+  const answer = await source;
+  if (!answer.ok) throw new Error(`${answer.url} was not found (${answer.status})`);
+  return WebAssembly.instantiate(await answer.arrayBuffer(), imports);
+};
+"""
 
 # matplotlib is loaded for whoever imports it; a cell that imports ffn.plots imports it too.
 _ALSO = {"matplotlib": ["ffn.plots"]}
@@ -99,14 +109,6 @@ def prune(lock: Lock, packages: Sequence[str], more: Iterable[Extra]) -> Lock:
     return {**lock, "packages": dict(sorted(kept.items()))}
 
 
-def kernel_wheels(prefix: Path = Path(sys.prefix)) -> dict[str, Path]:
-    """The wheels of JupyterLite's kernel that come with its extension: package to file."""
-    folder = prefix / "share/jupyter/labextensions/@jupyterlite/pyodide-kernel-extension/static/pypi"
-    index = json.loads((folder / "all.json").read_text(encoding="utf-8"))
-    names = ("ipykernel", "piplite", "pyodide-kernel")
-    return {name: folder / next(iter(index[name]["releases"].values()))[0]["filename"] for name in names}
-
-
 def extras(helper: Wheel, data: Wheel, kernel: Mapping[str, Path], comm: Path) -> list[Extra]:
     """The course's helper module, the exercises' data, and what the kernel needs beside Pyodide's own packages."""
     needs = {"pyodide-kernel": ("ipython", "comm"), "piplite": ("micropip",)}
@@ -129,6 +131,8 @@ def write_bundle(
     draft.mkdir(parents=True)
     for name in CORE_FILES:
         (draft / name).write_bytes(core[name])
+    (draft / "pyodide.js").rename(draft / BUFFERED)
+    (draft / BUFFERED).write_bytes(_BUFFER + core["pyodide.js"])
     for wheel in wheels:
         shutil.copyfile(wheel, draft / wheel.name)
     for extra in more:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 __all__ = ["LiveError"]
 
-_LEAVE_OUT = "or leave the browser part out with `make book`"
+_LEAVE_OUT = "or leave the browser part out with LIVE=0"
 
 
 class LiveError(Exception):

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tools.live.bundle import BUFFERED
 from tools.live.exceptions import LiveError
 from tools.live.exercises import Unit
 from tools.places import tool_environment
@@ -16,7 +17,6 @@ from tools.places import tool_environment
 __all__ = ["PRELOADED", "build_lite", "settings"]
 
 _KERNEL_PLUGIN = "@jupyterlite/pyodide-kernel-extension:kernel"
-_EXTENSION = "share/jupyter/labextensions/@jupyterlite/pyodide-kernel-extension"
 
 # Loaded side by side at the start. What is missing here the kernel's worker installs one after another.
 PRELOADED = (
@@ -37,7 +37,7 @@ PRELOADED = (
 def settings(version: str) -> dict[str, Any]:
     """The site's settings. Paths that begin with a dot are taken from the site's own folder."""
     kernel = {
-        "pyodideUrl": "./../pyodide/pyodide.js",
+        "pyodideUrl": f"./../pyodide/{BUFFERED}",
         "disablePyPIFallback": True,
         "loadPyodideOptions": {
             # A lock that a browser kept from an earlier build would name wheels that are gone.
@@ -93,15 +93,15 @@ _BACK = """\
 """
 
 
-def build_lite(folder: Path, units: Sequence[Unit], version: str) -> None:
-    """Build the site into a folder, which is there whole or as it was before.
+def build_lite(folder: Path, units: Sequence[Unit], extension: Path, version: str) -> None:
+    """Build the site with the kernel's extension into a folder, which is there whole or as it was before.
 
     Raises:
         LiveError: JupyterLite's builder failed.
     """
     with tempfile.TemporaryDirectory() as scratch:
         source, built = Path(scratch, "source"), Path(scratch, "built")
-        _write_source(source, units, version)
+        _write_source(source, units, extension, version)
         _run_builder(source, built)
         _tidy(built)
         draft = folder.with_name(f"{folder.name}.new")
@@ -111,7 +111,7 @@ def build_lite(folder: Path, units: Sequence[Unit], version: str) -> None:
     draft.rename(folder)
 
 
-def _write_source(source: Path, units: Sequence[Unit], version: str) -> None:
+def _write_source(source: Path, units: Sequence[Unit], extension: Path, version: str) -> None:
     (source / "contents").mkdir(parents=True)
     for unit in units:
         target = source / "contents" / unit.name
@@ -121,7 +121,7 @@ def _write_source(source: Path, units: Sequence[Unit], version: str) -> None:
             (target / name).write_bytes(content)
     # Only the kernel: what else is installed beside it (nbgrader, widgets) has no use without a server.
     build = {"ignore_sys_prefix": ["federated_extensions"]}
-    build |= {"federated_extensions": [str(Path(sys.prefix) / _EXTENSION)]}
+    build |= {"federated_extensions": [str(extension)]}
     for name, value in {
         "jupyter_lite_config.json": {"LiteBuildConfig": build},
         "jupyter-lite.json": settings(version),

@@ -9,6 +9,8 @@ __all__ = [
     "COMM_PACKAGE",
     "CORE",
     "CORE_FILES",
+    "KERNEL",
+    "KERNEL_PACKAGE",
     "KERNEL_ROOTS",
     "LARGEST",
     "LOCK",
@@ -53,6 +55,13 @@ COMM_PACKAGE = "comm==0.2.3"
 COMM = Wanted(
     name="comm-0.2.3-py3-none-any.whl",
     digest="c615d91d75f7f04f095b30d1c1711babd43bdc6419c1be9886a85f2f4e489417",
+)
+
+# Not a requirement of the course: installed, its extension would load in JupyterLab, too.
+KERNEL_PACKAGE = "jupyterlite-pyodide-kernel==0.6.1"
+KERNEL = Wanted(
+    name="jupyterlite_pyodide_kernel-0.6.1-py3-none-any.whl",
+    digest="d16f2e44dedd60d7a5578cd901a4de1ac34d30c80671abba7ec1ac70a65e2972",
 )
 
 # What lessons and exercises import, and what JupyterLite's kernel loads before its first cell.

@@ -2,14 +2,16 @@
 
 import json
 import shutil
+import tempfile
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from tools.live import bundle, exercises, lite, pins
 from tools.live.exceptions import LiveError
 from tools.live.fetch import Carrier, Package, Web, gather
+from tools.live.kernel import kernel_wheels, unpack
 from tools.live.wheel import make_wheel
 
 __all__ = ["Carriers", "Site", "build_site", "config_text", "largest", "total_size"]
@@ -29,6 +31,7 @@ class Carriers:
         Package(pins.WHEELS_PACKAGE, pins.WHEELS_INSIDE),
     )
     comm: tuple[Carrier, ...] = (Package(pins.COMM_PACKAGE),)
+    kernel: tuple[Carrier, ...] = (Package(pins.KERNEL_PACKAGE),)
 
 
 @dataclass(frozen=True)
@@ -49,9 +52,12 @@ def build_site(site: Site, version: str) -> None:
         LiveError: a file is missing or is not the one that was published, or JupyterLite's builder failed.
     """
     units = exercises.read_units(site.root / "exercises")
-    _write_pyodide(site, units)
-    site.say("Building JupyterLite with the exercises")
-    lite.build_lite(site.live / "lite", units, version)
+    with tempfile.TemporaryDirectory() as scratch:
+        kernel = gather([pins.KERNEL], site.carriers.kernel, site.cache, site.say)[pins.KERNEL.name]
+        extension = unpack(kernel, Path(scratch))
+        _write_pyodide(site, units, kernel_wheels(extension))
+        site.say("Building JupyterLite with the exercises")
+        lite.build_lite(site.live / "lite", units, extension, version)
     for path in PAGE.iterdir():
         shutil.copyfile(path, site.live / path.name)
     (site.live / "exercises.json").write_text(exercises.manifest(units), encoding="utf-8")
@@ -61,7 +67,7 @@ def build_site(site: Site, version: str) -> None:
         raise LiveError.too_large(path, size)
 
 
-def _write_pyodide(site: Site, units: list[exercises.Unit]) -> None:
+def _write_pyodide(site: Site, units: list[exercises.Unit], kernel: Mapping[str, Path]) -> None:
     site.say("Gathering Pyodide and its packages")
     core_file = gather([pins.CORE], site.carriers.core, site.cache, site.say)[pins.CORE.name]
     core = bundle.read_core(core_file)
@@ -69,7 +75,7 @@ def _write_pyodide(site: Site, units: list[exercises.Unit]) -> None:
     packages = bundle.closure(lock, [*pins.ROOTS, *pins.KERNEL_ROOTS])
     wheels = gather(bundle.wheels_of(lock, packages), site.carriers.wheels, site.cache, site.say)
     comm = gather([pins.COMM], site.carriers.comm, site.cache, site.say)[pins.COMM.name]
-    more = bundle.extras(make_wheel(site.root), exercises.data_wheel(units), bundle.kernel_wheels(), comm)
+    more = bundle.extras(make_wheel(site.root), exercises.data_wheel(units), kernel, comm)
     bundle.write_bundle(site.live / "pyodide", core, wheels.values(), more, bundle.prune(lock, packages, more))
 
 

@@ -52,7 +52,7 @@ def leave_out(console: Console) -> None:
     shutil.rmtree(_FOLDER, ignore_errors=True)
     unstamp("live")
     _write_config(None)
-    console.print("The part that runs in the browser was left out; `make book LIVE=1` builds it.")
+    console.print("The part that runs in the browser was left out; `make book` builds it.")
 
 
 def _write_config(version: str | None) -> None:
