@@ -30,6 +30,10 @@ async function enliven(selector, load, store) {
   found.forEach((element) => enhance(element, store));
 }
 
+// A module that a script has added does not wait for the rest of the page by itself.
+if (document.readyState === "loading") {
+  await new Promise((resolve) => document.addEventListener("DOMContentLoaded", resolve, { once: true }));
+}
 const store = new Store(browserStorage());
 window.addEventListener("storage", () => store.tell());
 await Promise.all(PARTS.map(([selector, load]) => enliven(selector, load, store)));

@@ -74,7 +74,12 @@ export function makeEditor(parent, text, label, { run, runAndGoOn, changed }) {
     ),
     LEAVING,
     keymap.of([...defaultKeymap, ...historyKeymap, indentWithTab]),
-    EditorView.contentAttributes.of({ "aria-label": label, "aria-describedby": "live-help-keys" }),
+    EditorView.contentAttributes.of({
+      "aria-label": label,
+      "aria-describedby": "live-help-keys",
+      // Long lines scroll with the keyboard: said to whoever does not take an editable element for one in reach.
+      tabindex: "0",
+    }),
     EditorView.updateListener.of(
       ({ docChanged, state }) => docChanged && changed(state.doc.toString()),
     ),

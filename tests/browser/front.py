@@ -266,8 +266,9 @@ def axe_violations(page: Page, rules: tuple[str, ...] = ()) -> list[str]:
     """What axe finds on a page, by all its rules or by some: the rule and the elements.
 
     The drawn form of a formula is left out: it is hidden from screen readers, which get MathML, and its many boxes
-    have the colour of the text around them.
+    have the colour of the text around them. What opens or fades comes to its end first.
     """
+    page.evaluate("Promise.allSettled(document.getAnimations().map(animation => animation.finished))")
     # Without preload: axe would ask for a style sheet's imports relative to the page.
     options: dict[str, object] = {"resultTypes": ["violations"], "preload": False}
     if rules:

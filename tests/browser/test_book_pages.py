@@ -4,6 +4,7 @@ import functools
 import http.server
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -170,6 +171,36 @@ def test_a_page_has_one_main_heading_which_its_title_names(name: str, visit: Vis
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_says_its_language(name: str, visit: Visited) -> None:
     assert visit(name, "light").look["language"] == "en"
+
+
+class Slow(Handler):
+    """Serves pages in two parts: what comes after the head comes late."""
+
+    def send_head(self) -> Any:
+        # Uncompressed, so that the first part can be read before the second is there.
+        return http.server.SimpleHTTPRequestHandler.send_head(self)
+
+    def copyfile(self, source: Any, outputfile: Any) -> None:
+        head, end, rest = source.read().partition(b"</head>")
+        outputfile.write(head + end)
+        if end:
+            outputfile.flush()
+            time.sleep(1.5)
+        outputfile.write(rest)
+
+
+def test_scripts_wait_for_a_page_that_comes_slowly(browser: Browser) -> None:
+    handler = functools.partial(Slow, directory=HTML)
+    context = browser.new_context(viewport=NARROW)
+    page = context.new_page()
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever).start()
+        page.goto(f"http://127.0.0.1:{server.server_port}/book/worked-cells/cell-a.html", wait_until="load")
+        page.wait_for_selector("html[data-course=ready]", state="attached")
+        asked, forms = page.locator(".ffn-asked").count(), page.locator(".ffn-asked-form").count()
+        context.close()
+        server.shutdown()
+    assert forms == asked > 0
 
 
 def test_the_look_at_a_page_finds_what_it_looks_for(contexts: dict[str, tuple[BrowserContext, Page]]) -> None:

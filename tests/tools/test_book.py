@@ -179,9 +179,7 @@ def test_the_build_shows_how_far_it_is(first: Step) -> None:
 
 @pytest.mark.slow
 def test_a_book_without_what_runs_in_the_browser_says_so(first: Step) -> None:
-    assert (
-        "The part that runs in the browser was left out; `make book` builds it." in first.said.splitlines()
-    )
+    assert "The part that runs in the browser was left out; `make book` builds it." in first.said.splitlines()
 
 
 @pytest.mark.slow

@@ -388,9 +388,7 @@ def test_while_it_cannot_be_built_the_pages_show_nothing_of_it(built: Path, smal
 
 def test_left_out_it_is_gone_and_that_is_said(built: Path) -> None:
     said()
-    assert (
-        said(leave_out=True) == "The part that runs in the browser was left out; `make book` builds it.\n"
-    )
+    assert said(leave_out=True) == "The part that runs in the browser was left out; `make book` builds it.\n"
     assert config(built) is None
     assert not (built / "live").exists()
 
