@@ -205,3 +205,29 @@ def test_below_a_path_of_a_plain_host_the_exercise_opens_and_python_reads_its_da
     outputs = [output for cell in step for output in cell["outputs"]]
     assert [output for output in outputs if output["output_type"] == "error"] == []
     assert seen == Seen()
+
+
+def test_after_an_endless_loop_a_restart_of_the_kernel_works_and_no_typed_code_is_lost(
+    address: str, context: BrowserContext
+) -> None:
+    learner = Learner(context.new_page(), address)
+    page = learner.open("worked-cells")
+    texts = page.locator(".jp-CodeCell").all_inner_texts()
+    cell = page.locator(".jp-CodeCell").nth(next(n for n, text in enumerate(texts) if "YOUR CODE HERE" in text))
+    loop = "while True: pass  # mine"
+    cell.locator(".cm-content").click()
+    page.keyboard.press("Control+a")
+    page.keyboard.insert_text(loop)
+    page.keyboard.press("Control+Enter")
+    expect(cell.locator(".jp-InputPrompt")).to_have_text("[*]:", timeout=PATIENCE)
+    page.get_by_role("menuitem", name="Kernel", exact=True).click()
+    page.get_by_text("Restart Kernel…").click()
+    page.locator(".jp-Dialog .jp-mod-accept").click()
+    expect(cell.locator(".jp-InputPrompt")).to_have_text("[ ]:", timeout=PATIENCE)
+    expect(cell.locator(".cm-content")).to_have_text(loop)
+    cell.locator(".cm-content").click()
+    page.keyboard.press("Control+a")
+    page.keyboard.insert_text("6 * 7")
+    page.keyboard.press("Control+Enter")
+    expect(cell.locator(".jp-OutputArea-output")).to_have_text("42", timeout=PATIENCE)
+    page.close()

@@ -22,6 +22,8 @@ const WHAT_HAPPENS = [
   "What you write is stored in this browser a few seconds later, and is there when you come back. Clearing the " +
     "browser's data for this site removes it, and a private window forgets it: download your work to keep it or to " +
     "hand it in.",
+  "There is no Validate button there: restart the kernel and run all cells (the button with two arrows), and look for " +
+    "messages below the tests. A cell that never ends is stopped by restarting the kernel; what you typed stays.",
 ];
 
 /** @param {string} path */
