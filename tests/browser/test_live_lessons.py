@@ -16,7 +16,6 @@ from tools.contents import pages
 __all__ = ["address", "patience"]
 
 pytestmark = pytest.mark.slow
-TABS = 2
 
 # Press both buttons at once: what runs waits until Python is there.
 RUN_ALL = """async () => {
@@ -54,25 +53,18 @@ def collected(page: Page, built: list[str]) -> Run:
 
 @pytest.fixture(scope="module")
 def runs(browser: Browser, address: str) -> dict[str, Run]:
-    """Every lesson with code, run from top to bottom; two tabs at a time, and what the first has loaded is at hand."""
+    """Every lesson with code, run from top to bottom, in one tab: a browser gives a second one less of the machine."""
     context = browser.new_context(viewport=WIDE)  # type: ignore[arg-type]
     reader, found = Reader(context, address), {}
-    under_way: list[tuple[Page, str, list[str]]] = []
-    spare = [context.new_page() for _ in range(TABS)]
-    waiting = lessons_with_code()
-    while waiting or under_way:
-        while waiting and spare:
-            page, lesson = spare.pop(), waiting.pop(0)
-            reader.go(page, lesson)
-            built = page.evaluate(LINES, "#main-content")
-            page.evaluate(RUN_ALL)
-            under_way.append((page, lesson, built))
-        page, lesson, built = under_way.pop(0)
+    page = context.new_page()
+    for lesson in lessons_with_code():
+        reader.go(page, lesson)
+        built = page.evaluate(LINES, "#main-content")
+        page.evaluate(RUN_ALL)
         with contextlib.suppress(TimeoutError):
             page.wait_for_function(ENDED, timeout=PATIENCE)
         # Where it did not come to its end, what it says is what the tests of this lesson show.
         found[lesson] = collected(page, built)
-        spare.append(page)
     assert reader.seen == Seen(), reader.seen
     context.close()
     return found
