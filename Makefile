@@ -68,7 +68,7 @@ test: venv lint types ## run everything that must pass: style, types, tests, not
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q --nbval solutions _build/html/notebooks -n 2 --dist loadfile
 
 quick: venv lint types ## run the tests that are not marked slow
-	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "not slow and not browser"
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "not slow and not browser" -n 2 --dist loadfile
 
 lint: venv ## check style
 	@$(BIN)/ruff check .

@@ -38,12 +38,17 @@ c.Autograde.autograde_preprocessors = [
     "nbgrader.preprocessors.LimitOutput",
     "nbgrader.preprocessors.CheckCellMetadata",
 ]
-# Feedback shows neither hidden tests nor the lines of code around the one that failed.
-c.GenerateFeedback.preprocessors = [
-    "nbgrader.preprocessors.GetGrades",
-    "grader.hide_tests.HideTests",
-    "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
-]
+# What handing in late costs, by a rule that takes nothing off until it is declared; `grader.policy.LateRule` says what
+# each setting means, and `grader due` reads and shows times in this zone. For a tenth of the score a day, for example:
+#     c.LatePolicy.grace_minutes = 15
+#     c.LatePolicy.per_day = 0.1
+#     c.LatePolicy.floor = 0.5
+c.AssignLatePenalties.plugin_class = "grader.late.LatePolicy"
+c.LatePolicy.timezone = "UTC"
+# Feedback shows neither hidden tests nor the lines of code around the one that failed. The page is grader.feedback's,
+# whether `grader feedback`, nbgrader or formgrader's button writes it.
+c.GenerateFeedback.exporter_class = "grader.feedback.FeedbackExporter"
+c.GenerateFeedback.preprocessors = ["grader.feedback.Grades", "grader.hide_tests.HideTests"]
 # nbgrader's pages show what learners wrote, and the instructor is signed in there: nothing of it may run.
 # The templates of nbgrader leave Markdown as it is even so; hence the filters.
 c.HTMLExporter.sanitize_html = True

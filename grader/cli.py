@@ -13,10 +13,17 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from grader import stock
+from grader.commands.autograde import autograde, grade_shown
+from grader.commands.collect import collect
+from grader.commands.diff import diff
+from grader.commands.due import due
+from grader.commands.export import export
+from grader.commands.extension import extension
+from grader.commands.feedback import feedback
+from grader.commands.report import report
 from grader.course import Course, find_course
 from grader.demo_class import demo_class, write_submissions
 from grader.exceptions import GraderError
@@ -26,7 +33,6 @@ from grader.scores import scores as read_scores
 
 if TYPE_CHECKING:
     from grader.check import Report
-    from grader.engine.batch import Outcome
     from grader.quick import Marks
 
 __all__ = ["cli", "main"]
@@ -64,42 +70,6 @@ def release(course_of: Callable[[], Course], units: tuple[str, ...]) -> None:
 
 
 @cli.command()
-@click.argument("unit")
-@click.option("--learner", help="Grade this learner's submission only.")
-@click.option("--force", is_flag=True, help="Grade again what is graded already.")
-@click.option(
-    "--sandbox",
-    type=click.Choice(["full", "none"]),
-    default="full",
-    show_default=True,
-    help="How learner code is kept apart; none runs it with your rights, for code that you trust.",
-)
-@click.option("--workers", type=click.IntRange(1, 64), help="Submissions at a time (default: one a core).")
-@click.option("--json", "as_json", is_flag=True, help="Write the verdicts as JSON for other programs.")
-@click.pass_obj
-def autograde(
-    course_of: Callable[[], Course],
-    unit: str,
-    learner: str | None,
-    force: bool,
-    sandbox: str,
-    workers: int | None,
-    as_json: bool,
-) -> None:
-    """Grade the submissions of UNIT below grader/var/submitted.
-
-    Every submission gets a verdict, whatever is in it. Exit status 1 where one could not be written down.
-    """
-    course = course_of()
-    course.require_unit(unit)
-    learners = course.require_learners(unit, learner)
-    outcomes = _grade(course, unit, learners, force=force, sandbox=sandbox, workers=workers)
-    if as_json:
-        click.echo(json.dumps([_plain(outcome) for outcome in outcomes], indent=2))
-    _complain(outcomes)
-
-
-@cli.command()
 @click.option("--json", "as_json", is_flag=True, help="Write JSON for other programs.")
 def doctor(as_json: bool) -> None:
     """Say how learner code is kept apart on this machine, and what to do where it is not.
@@ -125,25 +95,6 @@ def doctor(as_json: bool) -> None:
             "learner code cannot be kept apart on this machine, see above; `grader autograde --sandbox=none` grades "
             "without isolation, which is for code that you trust."
         )
-
-
-@cli.command()
-@click.argument("unit")
-@click.pass_obj
-def feedback(course_of: Callable[[], Course], unit: str) -> None:
-    """Write HTML feedback for every graded submission of UNIT below grader/var/feedback."""
-    course = course_of()
-    stock.feedback(course, unit)
-    click.echo(f"Feedback is in {course.feedback.relative_to(course.root)}.")
-
-
-@cli.command()
-@click.pass_obj
-def export(course_of: Callable[[], Course]) -> None:
-    """Write all scores to grader/var/grades.csv."""
-    course = course_of()
-    stock.export_csv(course)
-    click.echo(f"Scores are in {course.grades_csv.relative_to(course.root)}.")
 
 
 @cli.command()
@@ -224,6 +175,8 @@ def check(
 @click.pass_obj
 def demo(course_of: Callable[[], Course], unit: str, seed: int) -> None:
     """Make the demo class of UNIT (default: activations), grade it, write feedback and scores."""
+    from grader.feedback import write_feedback
+
     course = course_of()
     invented = demo_class(unit)
     release_unit(course, unit)
@@ -231,9 +184,9 @@ def demo(course_of: Callable[[], Course], unit: str, seed: int) -> None:
     stock.set_due(course, unit, invented.due)
     stock.name_learners(course, learners)
     # The class is invented, so its code may run without isolation where the machine gives none.
-    _complain(_grade(course, unit, learners, force=True, sandbox=_best_sandbox()))
+    grade_shown(course, unit, learners, force=True, sandbox=_best_sandbox()).complain()
     _ERR.print("Writing feedback and scores")
-    stock.feedback(course, unit)
+    write_feedback(course, unit)
     stock.export_csv(course)
     Console(highlight=False).print(_score_table(unit, read_scores(course, unit)))
 
@@ -255,63 +208,6 @@ def _best_sandbox() -> str:
         )
         return "none"
     return "full"
-
-
-def _grade(
-    course: Course,
-    unit: str,
-    learners: list[str],
-    *,
-    force: bool,
-    sandbox: str = "full",
-    workers: int | None = None,
-) -> "list[Outcome]":
-    """Grade with a progress bar; where output is no terminal, with a line for each learner."""
-    from grader.engine.batch import grade_unit
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=_ERR, disable=not _ERR.is_terminal) as bar:
-        task = bar.add_task(f"Grading {unit}", total=len(learners))
-
-        def done(outcome: "Outcome") -> None:
-            bar.advance(task)
-            if not _ERR.is_terminal and not outcome.skipped:
-                _ERR.print(f"graded {outcome.learner}", markup=False, soft_wrap=True)
-
-        return grade_unit(course, unit, learners, force=force, sandbox=sandbox, workers=workers, progress=done)
-
-
-def _complain(outcomes: "list[Outcome]") -> None:
-    """A line for every submission that an instructor should look at; a fault where one has no verdict."""
-    for outcome in outcomes:
-        if outcome.verdict is not None and outcome.verdict.status != "graded":
-            said = f"{outcome.learner}: {outcome.verdict.status}. {outcome.verdict.instructor}"
-            _ERR.print(said, markup=False, soft_wrap=True)
-        if outcome.error:
-            _ERR.print(f"{outcome.learner}: {outcome.error}", markup=False, soft_wrap=True)
-    failed = [outcome for outcome in outcomes if outcome.error]
-    if failed:
-        raise GraderError(f"{len(failed)} of {len(outcomes)} submissions could not be graded, see above.")
-
-
-def _plain(outcome: "Outcome") -> dict[str, Any]:
-    verdict = outcome.verdict
-    if verdict is None:
-        return {"learner": outcome.learner, "skipped": outcome.skipped, "error": outcome.error}
-    return {
-        "learner": outcome.learner,
-        "skipped": outcome.skipped,
-        "error": outcome.error,
-        "status": verdict.status,
-        "points": verdict.points,
-        "max_points": verdict.max_points,
-        "to_learner": verdict.learner,
-        "to_instructor": verdict.instructor,
-        "results": [asdict(result) for result in verdict.results],
-        "flags": list(verdict.flags),
-        "sandbox": verdict.sandbox,
-        "seconds": round(verdict.seconds, 3),
-    }
 
 
 def _plain_check(marks: "Marks", report: "Report | None", *, passed: bool) -> dict[str, Any]:
@@ -367,6 +263,8 @@ def _score_table(unit: str, found: list[Score]) -> Table:
         remarks = [score.status] if score.status not in ("", "graded") else []
         remarks += ["graded without isolation"] if score.sandbox == "none" else []
         remarks += [f"{score.hours_late:.0f} h late"] if score.hours_late > 0 else []
+        remarks += [f"{score.late_penalty:g} points off"] if score.late_penalty > 0 else []
+        remarks += [f"extension until {score.extended_until}"] if score.extended_until else []
         remarks += ["written answer to be graded"] if score.waits_for_person else []
         remarks += [f"look at {flag}" for flag in score.flags]
         table.add_row(
@@ -375,12 +273,33 @@ def _score_table(unit: str, found: list[Score]) -> Table:
     return table
 
 
+cli.add_command(autograde)
+cli.add_command(collect)
+cli.add_command(diff)
+cli.add_command(due)
+cli.add_command(extension)
+cli.add_command(export)
+cli.add_command(feedback)
+cli.add_command(report)
+
+
 def main() -> None:
     """Run the command line; every expected fault is one sentence on stderr and exit status 1."""
     try:
         cli(standalone_mode=True)
     except GraderError as error:
         _ERR.print(f"error: {error}", markup=False, soft_wrap=True)
+        sys.exit(1)
+    except Exception as error:
+        # Only where a command works on the gradebook through nbgrader, which raises what the database does.
+        if "sqlalchemy" not in sys.modules:
+            raise
+        from grader.engine.gradebook import fault_of
+
+        fault = fault_of(error)
+        if fault is None:
+            raise
+        _ERR.print(f"error: {fault}", markup=False, soft_wrap=True)
         sys.exit(1)
 
 

@@ -58,8 +58,8 @@ def demo_class(unit: str) -> DemoClass:
     folder = files("grader") / "data"
     source = folder / f"demo_{unit}.toml"
     if not source.is_file():
-        known = sorted(p.name.removeprefix("demo_").removesuffix(".toml") for p in folder.iterdir())
-        raise NoDemoClassError(unit, [name for name in known if "." not in name])
+        known = sorted(p.name for p in folder.iterdir() if p.name.startswith("demo_") and p.name.endswith(".toml"))
+        raise NoDemoClassError(unit, [name.removeprefix("demo_").removesuffix(".toml") for name in known])
     data = tomllib.loads(source.read_text(encoding="utf-8"))
     return DemoClass(
         unit=data["unit"],

@@ -14,9 +14,9 @@ import re
 import symtable
 import sys
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from grader.notebooks import checked_ids, grade_id, is_hidden, steps
@@ -96,6 +96,9 @@ _MAGIC_LINE = re.compile(r"^[ \t]*[%!?,;/]|=[ \t]*[%!]|\?[ \t]*$", re.MULTILINE)
 _MOST_MAGIC = 400_000
 """Lines that may be magic, times the characters of the cell; beyond it a cell is not looked at."""
 
+_SHORT = 2_000
+"""Characters of a cell whose statements are kept for the next learner with the same one."""
+
 _SCOPES = (
     ast.AsyncFunctionDef,
     ast.ClassDef,
@@ -146,7 +149,7 @@ def flags(notebook: Any, reference: Any) -> dict[str, list[str]]:
     step_of = {test: step for step, names in tests.items() for test in names}
     locked = {name for name, cell in cells.items() if not cell["metadata"]["nbgrader"].get("solution")}
     names: dict[str, list[_Statement]] = {}
-    answers: dict[str, list[_Statement]] = {}
+    answers: dict[str, Sequence[_Statement]] = {}
     unread: list[_Statement] = []
     found: dict[str, dict[str, None]] = {}
     length = 0
@@ -229,7 +232,7 @@ class _Known:
 @cache
 def _of_course(source: str) -> tuple[_Statement, ...]:
     """The statements of a cell of the course's own; the same for every learner."""
-    return tuple(_statements(source))
+    return _read.__wrapped__(source, False)
 
 
 @cache
@@ -252,18 +255,24 @@ def _phrases(statements: Collection[_Statement], known: _Known) -> list[str]:
 # ------------------------------------------------------------------------------------ from cells to statements
 
 
-def _statements(source: str, *, broke_off: bool = False) -> list[_Statement]:
+def _statements(source: str, *, broke_off: bool = False) -> Sequence[_Statement]:
     """The statements of a cell; none where it is no Python, for then it does not run either."""
+    return (_read if len(source) <= _SHORT else _read.__wrapped__)(source, broke_off)
+
+
+@lru_cache(maxsize=500)
+def _read(source: str, broke_off: bool) -> tuple[_Statement, ...]:
+    """The statements of a cell; in a class, many have some cells in common."""
     if len(source) > LONGEST:
-        return [_TOO_LONG]
+        return (_TOO_LONG,)
     try:
         read, body = _parsed(source)
         own = _own_lines(read, body)
-        return [_statement(node, text, broke_off=broke_off) for node, text in zip(body, own, strict=True)]
+        return tuple(_statement(node, text, broke_off=broke_off) for node, text in zip(body, own, strict=True))
     except (SyntaxError, ValueError):
-        return []
+        return ()
     except (RecursionError, MemoryError):
-        return [_TOO_DEEP]
+        return (_TOO_DEEP,)
 
 
 def _parsed(source: str) -> tuple[str, list[ast.stmt]]:
@@ -446,9 +455,15 @@ def _reached(
     return list(found.values())
 
 
+@cache
+def _guarded(test: str) -> frozenset[str]:
+    """Names that a test of the course's relies on."""
+    return frozenset(_GUARDED & set().union(*(statement.loads for statement in _of_course(test))))
+
+
 def _meddling(test: str, names: Mapping[str, list[_Statement]]) -> list[str]:
     """What a learner's cells did to names that a test relies on, and to the insides of the course's module."""
-    guarded = _GUARDED & set().union(*(statement.loads for statement in _of_course(test)))
+    guarded = _guarded(test)
     own = [
         name
         for name in sorted(guarded & names.keys())

@@ -19,6 +19,11 @@ LIVE = (*HELPER, "pyproject.toml", "tools/live/**/*", "exercises/**/*")
 GRADING = (
     *HELPER,
     "grader/*.py",
+    "grader/commands/*.py",
+    "grader/engine/*.py",
+    "grader/export/*.py",
+    "grader/session/*.py",
+    "grader/templates/**/*",
     "grader/data/*.toml",
     "nbgrader_config.py",
     "solutions/**/*.ipynb",

@@ -204,4 +204,16 @@ def _outcome(value: Any, given: tuple[Any, ...], before: Sequence[Any]) -> Outco
 def _shows(step: Step, name: str, seen: Sequence[Outcome], function: Function) -> bool:
     """Whether a function does what was seen, probe by probe up to the first difference."""
     probes = [probe for probe in step.probes if probe.function == name]
-    return all(one.equals(outcome(function, probe.arguments)) for probe, one in zip(probes, seen, strict=True))
+    return all(one.equals(_known(probe, function)) for probe, one in zip(probes, seen, strict=True))
+
+
+# By identity: a probe's arguments have no hash. The probe is kept, so that no other one comes to be in its place.
+_outcomes_known: dict[tuple[int, Function], tuple[Probe, Outcome]] = {}
+
+
+def _known(probe: Probe, function: Function) -> Outcome:
+    """What an implementation of the course's, right or wrong, does on a probe; the same every time."""
+    key = id(probe), function
+    if key not in _outcomes_known:
+        _outcomes_known[key] = probe, outcome(function, probe.arguments)
+    return _outcomes_known[key][1]

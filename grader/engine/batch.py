@@ -1,35 +1,34 @@
-"""Grade the submissions of a unit in worker processes; this process alone writes the gradebook and the files.
+"""Grade the submissions of a unit as Dask tasks; this process alone writes the gradebook and the files.
 
 A submission that was graded before is left as it is while its bytes, its time and the unit's cells are the same.
-Nothing that a submission does ends the batch: a worker that dies or hangs is replaced, and what it graded is tried once
-more before it gets a verdict that says so.
+Nothing that a submission does ends the batch: a process that dies or hangs is replaced, and what it graded is tried
+once more before it gets a verdict that says so. A verdict is journalled before it is written into the gradebook, so
+that a run that was cut off is gone on with.
 """
 
 import contextlib
-import gc
 import importlib
 import json
-import multiprocessing
 import os
-import signal
 import threading
 import time
+import uuid
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field, replace
-from multiprocessing import forkserver
-from multiprocessing.connection import Connection, wait
-from typing import Any, cast
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
+from typing import Any
 
 from grader.course import Course
-from grader.engine.grade import grade
+from grader.engine import tasks
+from grader.engine.cluster import Cluster, Work
 from grader.engine.gradebook import Writer
+from grader.engine.journal import Entry, Journal
+from grader.engine.process import FAULT, NO_SANDBOX, Answer, Job, broken, encoded, missing, noted, package
 from grader.engine.read import UnreadableError
 from grader.engine.restore import Assignment
-from grader.engine.sandbox import Sandbox
 from grader.engine.store import (
     Submission,
-    answers_of,
     collect,
     digest,
     graded_notebook,
@@ -38,25 +37,20 @@ from grader.engine.store import (
     record_of,
     write_graded,
 )
-from grader.engine.verdict import (
-    CRASHED,
-    GRADED,
-    REPAIRED,
-    TIMED_OUT,
-    UNREADABLE,
-    Limits,
-    Note,
-    TestResult,
-    Verdict,
+from grader.engine.verdict import CRASHED, TIMED_OUT, UNREADABLE, Limits, Verdict
+from grader.exceptions import (
+    GradebookLockedError,
+    GradebookUnwritableError,
+    GraderError,
+    JournalUnreadableError,
+    NoSandboxError,
+    SubmissionGoneError,
+    UnwritableError,
 )
-from grader.exceptions import GradebookLockedError, GraderError, InvalidLearnerError, NoSandboxError
+from grader.policy import require_policy
 
-__all__ = ["Outcome", "grade_unit", "missing", "noted", "unreadable"]
+__all__ = ["Outcome", "grade_each", "grade_unit", "missing", "noted", "unreadable", "verdicts"]
 
-TRIES = 2
-AHEAD = 2
-START_SECONDS = 120.0
-GRACE_SECONDS = 30.0
 _AGAIN_SECONDS = 5.0
 
 
@@ -64,32 +58,14 @@ _AGAIN_SECONDS = 5.0
 class Outcome:
     """What came of one submission: its verdict, or why there is none; ``skipped`` where it was graded before.
 
-    ``verdict`` has no notebook: that is below grader/var/autograded.
+    ``verdict`` has no notebook: that is below grader/var/autograded. ``remark`` is for the person who runs the grader.
     """
 
     learner: str
     verdict: Verdict | None = None
     skipped: bool = False
     error: str = ""
-
-
-@dataclass
-class _Task:
-    learner: str
-    submission: Submission
-    record: dict[str, str]
-    known: dict[str, Any]
-    tries: int = 0
-    where: str = ""
-
-
-@dataclass(frozen=True)
-class _Result:
-    """A verdict on its way into the gradebook: with the answers alone as its notebook, and the graded one as bytes."""
-
-    task: _Task
-    verdict: Verdict
-    notebook: bytes
+    remark: str = ""
 
 
 def grade_unit(
@@ -101,24 +77,14 @@ def grade_unit(
     limits: Limits | None = None,
     sandbox: str = "full",
     workers: int | None = None,
+    scheduler: str | None = None,
     progress: Callable[[Outcome], None] | None = None,
 ) -> list[Outcome]:
     """Grade submissions of a unit; ``progress`` is called with each outcome as it comes. Outcomes are in given order.
 
     Raises:
-        UnknownUnitError: the course has no such unit.
-        BrokenReferenceError: its reference notebook cannot be read.
-        NotReleasedError, GradebookDiffersError: the gradebook does not know the unit as it is.
-        GradebookLockedError: another program keeps the gradebook locked from the start.
-        NoSandboxError: learner code cannot be kept apart on this machine.
+        as ``grade_each``.
     """
-    limits = limits or Limits()
-    _prepare_workers()
-    # What the gradebook needs takes a second to import; where all are to be graded, workers begin meanwhile.
-    loading = threading.Thread(target=importlib.import_module, args=("nbgrader.api",), daemon=True)
-    loading.start()
-    assignment = load_assignment(course, unit)
-    config = course.config()
     outcomes: dict[str, Outcome] = {}
 
     def done(outcome: Outcome) -> None:
@@ -126,259 +92,259 @@ def grade_unit(
         if progress is not None:
             progress(outcome)
 
-    asked = list(dict.fromkeys(learners))
-    fresh = sum(force or not record_of(course, learner, unit) for learner in asked)
-    with contextlib.ExitStack() as stack:
-        keeper = _Keeper(course, assignment, done)
-        tasks = _tasks(course, assignment, asked, limits, keeper, done, force=force)
-        pool = stack.enter_context(_Pool(assignment, limits, sandbox, workers or _cores()))
-        pool.start(fresh)
-        if fresh < len(asked):
-            keeper.open(stack, config, loading)
-        for result in pool.run(tasks):
-            if not loading.is_alive():
-                keeper.open(stack, config, loading)
-            keeper.keep(result)
-        keeper.open(stack, config, loading)
-        keeper.finish()
-    return [outcomes[learner] for learner in asked]
+    grade_each(
+        course,
+        unit,
+        learners,
+        done,
+        force=force,
+        limits=limits,
+        sandbox=sandbox,
+        workers=workers,
+        scheduler=scheduler,
+    )
+    return [outcomes[learner] for learner in dict.fromkeys(learners)]
 
 
-def _cores() -> int:
-    """Cores that this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
-
-
-def _tasks(
+def grade_each(
     course: Course,
-    assignment: Assignment,
+    unit: str,
     learners: list[str],
-    limits: Limits,
-    keeper: "_Keeper",
     done: Callable[[Outcome], None],
     *,
-    force: bool,
-) -> Iterator[_Task]:
-    """What there is to grade, read one by one; what needs no worker is dealt with on the way."""
-    for learner in learners:
-        try:
-            submission = collect(course, learner, assignment.unit, limits)
-        except InvalidLearnerError as error:
-            done(Outcome(learner, error=str(error)))
-            continue
-        except UnreadableError as error:
-            task = _Task(learner, Submission(b""), {}, {})
-            keeper.keep(_result(task, assignment, unreadable(assignment, error)))
-            continue
-        record = digest(assignment, submission)
-        known = record_of(course, learner, assignment.unit)
-        if not force and record.items() <= known.items() and learner in keeper.graded:
-            done(Outcome(learner, skipped=True))
-        elif submission is None:
-            verdict = missing(assignment)
-            keeper.keep(_result(_Task(learner, Submission(b""), record, known), assignment, verdict))
-        else:
-            yield _Task(learner, submission, record, known)
+    force: bool = False,
+    limits: Limits | None = None,
+    sandbox: str = "full",
+    workers: int | None = None,
+    scheduler: str | None = None,
+) -> None:
+    """Grade submissions of a unit, and call ``done`` with each outcome when the gradebook has it; none is kept here.
+
+    ``workers`` of them at a time by this machine's processes, or by all workers of the Dask ``scheduler``.
+
+    Raises:
+        UnknownUnitError: the course has no such unit.
+        BrokenReferenceError: its reference notebook cannot be read.
+        NotReleasedError, GradebookDiffersError: the gradebook does not know the unit as it is.
+        BadPolicyError, BadExtensionsError: the late policy or the file of extensions cannot be read.
+        GradebookLockedError: another program keeps the gradebook locked from the start.
+        GradebookUnwritableError, UnwritableError: nothing can be written there: a full disk, or one that is read-only.
+        NoSandboxError: learner code cannot be kept apart on a machine that grades.
+        SchedulerUnreachableError, SchedulerLostError, NoWorkersError, WorkerDiffersError, WorkerFailedError: the
+            Dask cluster is not there, or cannot grade.
+    """
+    asked = list(dict.fromkeys(learners))
+    assignment = load_assignment(course, unit)
+    require_policy(course, course.config())
+    with _Run(course, assignment, asked, limits or Limits(), sandbox, workers, scheduler) as run:
+        run.grade(done, force=force)
 
 
-def _result(task: _Task, assignment: Assignment, verdict: Verdict) -> _Result:
-    """The result of a verdict that was reached without a worker."""
-    verdict = noted(verdict, task.submission.notes)
-    return _Result(task, verdict, notebook_bytes(graded_notebook(assignment, verdict, task.record)))
+def verdicts(
+    course: Course,
+    unit: str,
+    learners: list[str],
+    *,
+    limits: Limits | None = None,
+    sandbox: str = "full",
+    workers: int | None = None,
+    scheduler: str | None = None,
+) -> Iterator[tuple[str, Verdict | None, str]]:
+    """Grade submissions and write nothing: each learner with the verdict, or with why there is none, as they come.
+
+    A verdict's notebook holds the answers alone.
+
+    Raises:
+        as ``grade_each``, but for what is written.
+    """
+    asked = list(dict.fromkeys(learners))
+    assignment = load_assignment(course, unit)
+    with _Run(course, assignment, asked, limits or Limits(), sandbox, workers, scheduler) as run:
+        yield from run.verdicts()
 
 
-def noted(verdict: Verdict, notes: tuple[Note, ...]) -> Verdict:
-    """A verdict with what was odd about the submission's files."""
-    if not notes:
-        return verdict
-    said = " ".join(note.instructor for note in notes)
-    own = "" if verdict.status == GRADED else f" {verdict.instructor}"
-    if verdict.status == GRADED:
-        verdict = replace(
-            verdict, status=REPAIRED, learner="Your notebook was graded; see the notes on it, listed below."
-        )
-    return replace(verdict, instructor=f"{said}{own}", notes=(*notes, *verdict.notes))
+@dataclass
+class _Task:
+    """A submission to grade, with what is recorded of it."""
+
+    learner: str
+    submission: Submission
+    record: dict[str, str]
+    known: str = ""
+    """The digest of the submission that was graded before."""
 
 
-class _Keeper:
-    """Puts results into the gradebook and then into files; while that is not open, or is locked, it holds them."""
+class _Run:
+    """A run over the submissions of a unit."""
 
-    def __init__(self, course: Course, assignment: Assignment, done: Callable[[Outcome], None]) -> None:
-        self.graded: set[str] = set()
-        """The learners who are in the gradebook, as far as that is open."""
+    def __init__(
+        self,
+        course: Course,
+        assignment: Assignment,
+        learners: list[str],
+        limits: Limits,
+        sandbox: str,
+        workers: int | None,
+        scheduler: str | None,
+    ) -> None:
         self._course = course
         self._assignment = assignment
-        self._writer: Writer | None = None
-        self._done = done
-        self._waiting: deque[_Result] = deque()
-        self._locked_at = float("-inf")
-
-    def open(self, stack: contextlib.ExitStack, config: Any, loading: threading.Thread) -> None:
-        """Open the gradebook, if it is not open yet, when all is imported for it."""
-        if self._writer is None:
-            loading.join()
-            writer = stack.enter_context(Writer(config.CourseDirectory.db_url, config))
-            writer.check(self._assignment)
-            self._writer = writer
-            self.graded = writer.graded(self._assignment.unit)
-            self._try()
-
-    def keep(self, result: _Result) -> None:
-        self._waiting.append(result)
-        if self._writer is not None and time.monotonic() - self._locked_at > _AGAIN_SECONDS:
-            self._try()
-
-    def _try(self) -> None:
-        with contextlib.suppress(GradebookLockedError):
-            self._save_all()
-
-    def finish(self) -> None:
-        """Try what is left once more; what cannot be kept becomes an outcome that says why."""
-        try:
-            self._save_all()
-        except GradebookLockedError as error:
-            for result in self._waiting:
-                self._done(Outcome(result.task.learner, error=str(error)))
-            self._waiting.clear()
-
-    def _save_all(self) -> None:
-        while self._waiting:
-            try:
-                outcome = self._save(self._waiting[0])
-            except GradebookLockedError:
-                self._locked_at = time.monotonic()
-                raise
-            self._waiting.popleft()
-            self._done(outcome)
-
-    def _save(self, result: _Result) -> Outcome:
-        task, unit = result.task, self._assignment.unit
-        assert self._writer is not None
-        same = bool(task.record) and task.record["submission"] == task.known.get("submission")
-        unchanged = same and task.learner in self.graded
-        when = task.submission.timestamp
-        try:
-            self._writer.save(unit, task.learner, result.verdict, when, self._assignment, unchanged=unchanged)
-            # The gradebook first: where a run is cut off in between, the file says that it is to be graded again.
-            write_graded(self._course, task.learner, unit, result.notebook, when)
-        except GradebookLockedError:
-            raise
-        except GraderError as error:
-            return Outcome(task.learner, error=str(error))
-        except Exception as error:
-            return Outcome(task.learner, error=f"the result could not be kept: {type(error).__name__}: {error}")
-        return Outcome(task.learner, replace(result.verdict, notebook=None))
-
-
-# --------------------------------------------------------------------------------------------------- workers
-
-
-class _Pool:
-    """Worker processes, each with a sandbox of its own. Messages are JSON and bytes, never pickles."""
-
-    def __init__(self, assignment: Assignment, limits: Limits, sandbox: str, count: int) -> None:
-        self._assignment = assignment
+        self._learners = learners
         self._limits = limits
-        self._sandbox = sandbox
-        self._count = count
-        self._workers: list[_Worker] = []
-        self._again: deque[_Task] = deque()
+        self._left = len(learners)
+        self._digest = digest(assignment, None)["assignment"]
+        environment = () if scheduler is None else tasks.environment()
+        packed = package(uuid.uuid4().hex, assignment, limits, sandbox, environment)
+        self._workers = workers or tasks.cores()
+        self._cluster = Cluster(packed, self._workers, scheduler)
+        self._loading: threading.Thread | None = None
 
-    def __enter__(self) -> "_Pool":
+    def __enter__(self) -> "_Run":
+        """The run itself."""
+        self._cluster.__enter__()
         return self
 
-    def __exit__(self, *details: object) -> None:
-        for worker in self._workers:
-            worker.connection.close()
-        for worker in self._workers:
-            worker.close()
+    def __exit__(self, *details: Any) -> None:
+        """End its processes."""
+        self._cluster.__exit__(*details)
 
-    def start(self, most: int) -> None:
-        """Start workers, of which no more than ``most`` will have work."""
-        while len(self._workers) < min(self._count, most):
-            self._add()
+    # ------------------------------------------------------------------------------------------ without writing
 
-    def fill(self, tasks: Iterator[_Task]) -> None:
-        """Give every worker a task, and one to go on with, so that none waits for this process."""
-        for ahead in (1, AHEAD):
-            while len(self._workers) < self._count or any(len(worker.tasks) < ahead for worker in self._workers):
-                task = self._again.popleft() if self._again else next(tasks, None)
-                if task is None:
-                    return
-                self._free(ahead).give(task)
+    def verdicts(self) -> Iterator[tuple[str, Verdict | None, str]]:
+        """Each learner's verdict, or why there is none."""
+        self._cluster.prepare(len(self._learners))
+        settled: deque[tuple[str, Verdict | None, str]] = deque()
 
-    def run(self, tasks: Iterator[_Task]) -> Iterator[_Result]:
-        """Results as they come. More workers are started as there is work for them."""
-        while True:
-            self.fill(tasks)
-            busy = [worker for worker in self._workers if worker.tasks]
-            if not busy:
-                return
-            for worker in self._ready(busy):
-                result = self._take(worker)
-                if result is not None:
-                    yield result
+        def work() -> Iterator[Work[_Task]]:
+            for learner in self._learners:
+                self._left -= 1
+                try:
+                    found = self._task(learner)
+                except GraderError as error:
+                    settled.append((learner, None, str(error)))
+                    continue
+                if isinstance(found, _Task):
+                    yield Work(_job(found), found)
+                else:
+                    settled.append((learner, found[1], ""))
 
-    def _free(self, ahead: int) -> "_Worker":
-        for worker in self._workers:
-            if len(worker.tasks) < ahead:
-                return worker
-        return self._add()
+        for task, answer in self._cluster.run(work(), lambda: self._left):
+            while settled:
+                yield settled.popleft()
+            yield task.learner, self._entry(task, answer).verdict, ""
+        yield from settled
 
-    def _add(self) -> "_Worker":
-        cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-        taken = {worker.core for worker in self._workers}
-        core = next((core for core in cores if core not in taken), None) if self._count <= len(cores) else None
-        self._workers.append(_Worker(self._assignment, self._limits, self._sandbox, core))
-        return self._workers[-1]
+    # --------------------------------------------------------------------------------------------- with a gradebook
 
-    def _ready(self, busy: "list[_Worker]") -> "list[_Worker]":
-        """The workers that have something to say, have died, or have taken too long."""
-        left = min(worker.deadline for worker in busy) - time.monotonic()
-        there = set(wait([worker.connection for worker in busy], max(0.0, left)))
-        now = time.monotonic()
-        return [worker for worker in busy if worker.connection in there or now >= worker.deadline]
+    def grade(self, done: Callable[[Outcome], None], *, force: bool) -> None:
+        """Grade, and write it all down."""
+        journal = Journal(self._course.var / "journal" / self._assignment.unit, tasks.environment()[-1][1])
+        self._cluster.prepare(self._fresh(journal, force=force))
+        # What the gradebook needs takes a second to import, after Dask; meanwhile, processes get ready.
+        loading = self._loading = threading.Thread(target=_load_gradebook, args=(self._cluster,), daemon=True)
+        loading.start()
+        with _Keeper(self._course, self._assignment, journal, loading, done) as keeper:
+            for task, answer in self._cluster.run(
+                self._work(keeper, journal, done, force=force), lambda: self._left
+            ):
+                keeper.keep(self._entry(task, answer), task.known)
+                if not loading.is_alive():
+                    keeper.open()
+            keeper.open()
+            keeper.finish()
 
-    def _take(self, worker: "_Worker") -> _Result | None:
-        try:
-            if not worker.connection.poll():
-                raise TimeoutError
-            header = json.loads(worker.connection.recv_bytes())
-            if "no_sandbox" in header:
-                raise NoSandboxError(header["no_sandbox"])
-            notebook = worker.connection.recv_bytes()
-        except (EOFError, OSError) as error:
-            self._workers.remove(worker)
-            task = worker.tasks.popleft()
-            self._again.extend(worker.tasks)
-            worker.close()
-            return self._lost(task, timed_out=isinstance(error, TimeoutError))
-        task = worker.done()
-        verdict = _decoded(header)
-        if header["trouble"] and task.tries < TRIES:
-            self._again.append(task)
-            return None
-        return _Result(task, verdict, notebook)
-
-    def _lost(self, task: _Task, *, timed_out: bool) -> _Result | None:
-        """A worker is gone: another one tries, or the submission gets a verdict."""
-        if task.tries < TRIES:
-            self._again.append(task)
-            return None
-        what = "took far too long" if timed_out else "was ended from outside, or by a fault of its own"
-        verdict = replace(
-            _broken(self._assignment, f"the process that graded it {what}"),
-            status=TIMED_OUT if timed_out else CRASHED,
+    def _fresh(self, journal: Journal, *, force: bool) -> int:
+        """How many submissions are to be graded by all appearances; counted only as far as there are workers."""
+        unit = self._assignment.unit
+        found = (
+            learner
+            for learner in self._learners
+            if force or not (journal.has(learner) or (self._course.autograded / learner / unit).exists())
         )
-        # Without a record it is graded again the next time.
-        task.record = {}
-        return _result(task, self._assignment, verdict)
+        return len(list(islice(found, self._workers)))
+
+    def _work(
+        self, keeper: "_Keeper", journal: Journal, done: Callable[[Outcome], None], *, force: bool
+    ) -> Iterator[Work[_Task]]:
+        """What there is to grade, read one by one; what needs no process is dealt with on the way."""
+        for learner in self._learners:
+            self._left -= 1
+            try:
+                found = self._task(learner)
+            except GraderError as error:
+                done(Outcome(learner, error=str(error)))
+                continue
+            task = found if isinstance(found, _Task) else found[0]
+            known = record_of(self._course, learner, self._assignment.unit)
+            task.known = str(known.get("submission", ""))
+            if known:
+                keeper.open()
+            kept = None if force else keeper.journalled(task)
+            if kept is not None:
+                keeper.keep(kept, task.known, journalled=True)
+            elif not force and task.record and task.record.items() <= known.items() and keeper.has(learner):
+                journal.drop(learner)
+                done(Outcome(learner, skipped=True))
+            elif isinstance(found, _Task):
+                yield Work(_job(found), found)
+            else:
+                keeper.keep(_entry_of(self._assignment, task, found[1]), task.known)
+
+    def _task(self, learner: str) -> _Task | tuple[_Task, Verdict]:
+        """A learner's submission; with the verdict where that needs no sandbox.
+
+        Raises:
+            InvalidLearnerError, SubmissionGoneError: there is nobody to grade.
+        """
+        unit = self._assignment.unit
+        if self._loading is not None and os.path.lexists(
+            self._course.submitted / learner / unit / "timestamp.txt"
+        ):
+            # Reading the time needs nbgrader, which cannot be imported by two threads at once.
+            self._loading.join()
+        try:
+            submission = collect(self._course, learner, unit, self._limits)
+        except UnreadableError as error:
+            return _Task(learner, Submission(b""), {}), unreadable(self._assignment, error)
+        folder = self._course.submitted / learner / unit
+        if submission is None and not os.path.lexists(folder):
+            raise SubmissionGoneError(folder.relative_to(self._course.root))
+        # The assignment's own digest stays the same, and takes longer than all the rest.
+        record = digest(_NOTHING, submission) | {"assignment": self._digest}
+        if submission is None:
+            task = _Task(learner, Submission(b""), record)
+            return task, missing(self._assignment)
+        return _Task(learner, submission, record)
+
+    def _entry(self, task: _Task, answer: Answer) -> Entry:
+        """What is written down of an answer."""
+        when = task.submission.timestamp
+        if answer.kind == NO_SANDBOX:
+            raise NoSandboxError(answer.header.decode("utf-8", "replace"))
+        if answer.kind in (tasks.DIED, tasks.TOO_LONG):
+            too_long = answer.kind == tasks.TOO_LONG
+            what = "took far too long" if too_long else "was ended from outside, or by a fault of its own"
+            verdict = broken(self._assignment, f"the process that graded it {what}")
+            verdict = replace(verdict, status=TIMED_OUT if too_long else CRASHED)
+            # Without a record it is graded again the next time.
+            return _entry_of(self._assignment, replace(task, record={}), verdict)
+        record = {} if answer.kind == FAULT else task.record
+        return Entry(task.learner, record, when, answer.header, answer.notebook)
 
 
-def missing(assignment: Assignment) -> Verdict:
-    """The verdict on a submission that is missing, for which no sandbox is asked."""
-    return grade(assignment, None, Limits(), cast(Sandbox, None))
+_NOTHING = Assignment("", {"cells": []})
+
+
+def _job(task: _Task) -> Job:
+    header = {"record": task.record, "notes": [asdict(note) for note in task.submission.notes]}
+    return Job(json.dumps(header).encode(), task.submission.data)
+
+
+def _entry_of(assignment: Assignment, task: _Task, verdict: Verdict) -> Entry:
+    """What is written down of a verdict that was reached without a grading process."""
+    verdict = noted(verdict, task.submission.notes)
+    notebook = notebook_bytes(graded_notebook(assignment, verdict, task.record))
+    return Entry(task.learner, task.record, task.submission.timestamp, encoded(verdict), notebook)
 
 
 def unreadable(assignment: Assignment, error: UnreadableError) -> Verdict:
@@ -387,197 +353,143 @@ def unreadable(assignment: Assignment, error: UnreadableError) -> Verdict:
     return replace(missing(assignment), status=UNREADABLE, learner=said, instructor=f"{said} Nothing was run.")
 
 
-def _broken(assignment: Assignment, reason: str) -> Verdict:
-    return replace(
-        missing(assignment),
-        status=CRASHED,
-        learner="Your notebook could not be graded; your instructor knows.",
-        instructor=f"Not graded, because {reason}. It is tried again the next time that this unit is graded.",
-    )
-
-
-@dataclass
-class _Worker:
-    """A worker process at its work; it has a core of its own where there is one for each.
-
-    Passing a message to a process on another core wakes that core up, which takes longer than most messages.
-    """
-
-    assignment: Assignment
-    limits: Limits
-    sandbox: str
-    core: int | None = None
-    tasks: deque[_Task] = field(default_factory=deque)
-    deadline: float = 0.0
-    _fresh: bool = True
-    connection: Connection = field(init=False)
-    process: Any = field(init=False)
-
-    def __post_init__(self) -> None:
-        context = multiprocessing.get_context("forkserver")
-        self.connection, theirs = context.Pipe()
-        setup = (theirs, _packed(self.assignment), self.limits, self.sandbox, self.core)
-        self.process = context.Process(target=_work, args=setup, daemon=True, name="ffn-grader")
-        with _one_thread():
-            self.process.start()
-        theirs.close()
-
-    def give(self, task: _Task) -> None:
-        """Let it grade a submission, after those that it has."""
-        self.tasks.append(task)
-        if len(self.tasks) == 1:
-            self._begin()
-        header = {
-            "record": task.record,
-            "notes": [asdict(note) for note in task.submission.notes],
-        }
-        # A worker that has died is noticed when its answer is read.
-        with contextlib.suppress(OSError):
-            self.connection.send_bytes(json.dumps(header).encode())
-            self.connection.send_bytes(task.submission.data)
-
-    def done(self) -> _Task:
-        """The task that it was at, off the list."""
-        task = self.tasks.popleft()
-        self._fresh = False
-        if self.tasks:
-            self._begin()
-        return task
-
-    def _begin(self) -> None:
-        self.tasks[0].tries += 1
-        allowed = self.limits.total_seconds + GRACE_SECONDS + (START_SECONDS if self._fresh else 0.0)
-        self.deadline = time.monotonic() + allowed
-
-    def close(self) -> None:
-        """End the process; its sandbox ends with it."""
-        self.connection.close()
-        self.process.join(0.0 if self.tasks else 2.0)
-        if self.process.is_alive():
-            self.process.kill()
-            self.process.join()
-        self.process.close()
-
-
-def _prepare_workers() -> None:
-    """Let a process import what all workers need, in the background; they will be forks of it."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["__main__", __name__, "nbformat.v4", "ffn.exercise"])
-    with _one_thread():
-        forkserver.ensure_running()
-
-
-@contextlib.contextmanager
-def _one_thread() -> Iterator[None]:
-    """Processes started meanwhile compute in one thread each: there are as many of them as cores."""
-    before = os.environ.get("OPENBLAS_NUM_THREADS")
-    os.environ["OPENBLAS_NUM_THREADS"] = "1"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["OPENBLAS_NUM_THREADS"]
-        else:
-            os.environ["OPENBLAS_NUM_THREADS"] = before
+def _load_gradebook(cluster: Cluster) -> None:
+    cluster.wait_for_import()
+    importlib.import_module("nbgrader.api")
 
 
 @dataclass(frozen=True)
-class _Packed:
-    """An assignment on its way to a worker."""
+class _Held:
+    """A verdict that waits in the journal until the gradebook can be written."""
 
-    unit: str
-    reference: bytes
-    files: tuple[tuple[str, bytes], ...]
-    modules: tuple[str, ...]
-
-    def assignment(self) -> Assignment:
-        from nbformat.v4 import reads_json
-
-        return Assignment(self.unit, reads_json(self.reference), self.files)  # type: ignore[no-untyped-call]
-
-    def sandbox(self, limits: Limits, mode: str) -> Sandbox:
-        return Sandbox(limits, self.files, mode, modules=self.modules, wait=False)
+    learner: str
+    known: str
 
 
-def _packed(assignment: Assignment) -> _Packed:
-    return _Packed(assignment.unit, notebook_bytes(assignment.reference), assignment.files, assignment.modules)
+class _Keeper:
+    """Puts verdicts into the journal, the gradebook and the files.
 
+    While the gradebook is not open, or is locked, they stay in the journal, and not in memory.
+    """
 
-def _work(
-    connection: Connection,
-    packed: _Packed,
-    limits: Limits,
-    mode: str,
-    core: int | None,
-) -> None:
-    """A worker's life: grade what comes until nothing comes any more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if core is not None:
-        with contextlib.suppress(OSError):
-            os.sched_setaffinity(0, {core})
-    warm: Sandbox | None = None
-    try:
-        with contextlib.suppress(NoSandboxError):
-            # It gets ready while this process does.
-            warm = packed.sandbox(limits, mode)
-        assignment = packed.assignment()
-        gc.freeze()
-        while True:
-            header = json.loads(connection.recv_bytes())
-            data = connection.recv_bytes()
-            trouble = ""
+    def __init__(
+        self,
+        course: Course,
+        assignment: Assignment,
+        journal: Journal,
+        loading: threading.Thread,
+        done: Callable[[Outcome], None],
+    ) -> None:
+        self._course = course
+        self._assignment = assignment
+        self._journal = journal
+        self._loading = loading
+        self._done = done
+        self._writer: Writer | None = None
+        self._graded: set[str] = set()
+        self._waiting: deque[_Held] = deque()
+        self._at_hand: Entry | None = None
+        self._remarks: dict[str, str] = {}
+        self._locked_at = float("-inf")
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self) -> "_Keeper":
+        """The keeper itself."""
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        """Close the gradebook."""
+        self._stack.close()
+
+    def has(self, learner: str) -> bool:
+        """Whether the gradebook, as far as it is open, has a submission of the learner."""
+        return learner in self._graded
+
+    def journalled(self, task: _Task) -> Entry | None:
+        """The verdict that an earlier run reached and could not write down."""
+        try:
+            return self._journal.get(task.learner, task.record)
+        except JournalUnreadableError as error:
+            self._remarks[task.learner] = str(error)
+            return None
+
+    def open(self) -> None:
+        """Open the gradebook, if it is not open yet, when all is imported for it."""
+        if self._writer is None:
+            self._loading.join()
+            config = self._course.config()
+            writer = self._stack.enter_context(Writer(config.CourseDirectory.db_url, config))
+            writer.check(self._assignment)
+            self._graded = writer.graded(self._assignment.unit)
+            self._writer = writer
+            self._try()
+
+    def keep(self, entry: Entry, known: str, *, journalled: bool = False) -> None:
+        """Write a verdict down; ``known`` is the digest of the submission that was graded before."""
+        if not journalled:
+            self._journal.put(entry)
+        self._waiting.append(_Held(entry.learner, known))
+        if self._writer is not None and time.monotonic() - self._locked_at > _AGAIN_SECONDS:
+            # It need not be read back from the journal.
+            self._at_hand = entry
+            self._try()
+            self._at_hand = None
+
+    def finish(self) -> None:
+        """Try what is left once more; what cannot be kept becomes an outcome that says why."""
+        try:
+            self._save_all()
+        except GradebookLockedError as error:
+            for held in self._waiting:
+                self._tell(Outcome(held.learner, error=str(error)))
+            self._waiting.clear()
+
+    def _try(self) -> None:
+        with contextlib.suppress(GradebookLockedError):
+            self._save_all()
+
+    def _save_all(self) -> None:
+        while self._waiting:
             try:
-                if warm is None:
-                    warm = packed.sandbox(limits, mode)
-                warm.wait()
-            except NoSandboxError as error:
-                connection.send_bytes(json.dumps({"no_sandbox": error.reason}).encode())
-                return
-            try:
-                verdict = grade(assignment, data, limits, warm)
-                notes = tuple(Note(**note) for note in header["notes"])
-                notebook = _valid(graded_notebook(assignment, noted(verdict, notes), header["record"]))
-                verdict = noted(verdict, notes)
-            except Exception as error:
-                # Its sandbox has ended, or there is a fault in the grader; both are tried again with a new sandbox.
-                trouble = f"{type(error).__name__}: {error}"
-                verdict = _broken(assignment, f"the grader had a fault ({trouble})")
-                notebook = notebook_bytes(graded_notebook(assignment, verdict))
-                with contextlib.suppress(Exception):
-                    warm.close()
-                warm = None
-            connection.send_bytes(_encoded(verdict, trouble))
-            connection.send_bytes(notebook)
-    except (EOFError, OSError):
-        pass
-    finally:
-        if warm is not None:
-            warm.close()
+                outcome = self._save_held(self._waiting[0])
+            except GradebookLockedError:
+                self._locked_at = time.monotonic()
+                raise
+            self._waiting.popleft()
+            self._tell(outcome)
+
+    def _save_held(self, held: _Held) -> Outcome:
+        entry = self._at_hand
+        try:
+            if entry is None or entry.learner != held.learner:
+                entry = self._journal.get(held.learner)
+        except JournalUnreadableError as error:
+            return Outcome(held.learner, error=str(error))
+        return Outcome(held.learner, error=_VANISHED) if entry is None else self._save(entry, held.known)
+
+    def _tell(self, outcome: Outcome) -> None:
+        remark = self._remarks.pop(outcome.learner, "")
+        self._done(replace(outcome, remark=remark) if remark else outcome)
+
+    def _save(self, entry: Entry, known: str) -> Outcome:
+        learner, unit = entry.learner, self._assignment.unit
+        assert self._writer is not None
+        unchanged = bool(entry.record) and entry.record["submission"] == known and learner in self._graded
+        verdict = entry.verdict
+        try:
+            self._writer.save(unit, learner, verdict, entry.when, self._assignment, unchanged=unchanged)
+            # The gradebook first: where a run is cut off in between, the journal says what is to be written.
+            write_graded(self._course, learner, unit, entry.notebook, entry.when)
+        except (GradebookLockedError, GradebookUnwritableError):
+            raise
+        except GraderError as error:
+            return Outcome(learner, error=str(error))
+        except OSError as error:
+            raise UnwritableError(self._course.autograded, error.strerror or str(error)) from error
+        except Exception as error:
+            return Outcome(learner, error=f"the result could not be kept: {type(error).__name__}: {error}")
+        self._journal.drop(learner)
+        return Outcome(learner, replace(verdict, notebook=None))
 
 
-def _valid(notebook: Any) -> bytes:
-    """A graded notebook's bytes; raises where nbgrader could not read it."""
-    import nbformat
-
-    nbformat.validate(notebook)
-    return notebook_bytes(notebook)
-
-
-def _encoded(verdict: Verdict, trouble: str) -> bytes:
-    plain = {key: value for key, value in vars(verdict).items() if key != "notebook"}
-    plain["results"] = [asdict(result) for result in verdict.results]
-    plain["notes"] = [asdict(note) for note in verdict.notes]
-    keys = ("cell_type", "source", "metadata")
-    answers = None
-    if verdict.notebook is not None:
-        answers = [{key: cell[key] for key in keys} for cell in answers_of(verdict.notebook).values()]
-    return json.dumps({"verdict": plain, "answers": answers, "trouble": trouble}).encode()
-
-
-def _decoded(message: dict[str, Any]) -> Verdict:
-    plain = message["verdict"]
-    plain["results"] = tuple(TestResult(**result) for result in plain["results"])
-    plain["notes"] = tuple(Note(**note) for note in plain["notes"])
-    plain["flags"] = tuple(plain["flags"])
-    answers = message["answers"]
-    return Verdict(**plain, notebook=None if answers is None else {"cells": answers})
+_VANISHED = "its journalled verdict was removed while it waited for the gradebook; grade again."

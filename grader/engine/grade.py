@@ -16,8 +16,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from types import CodeType
-from typing import Any
+from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
 
+from grader.engine.foresight import Script
 from grader.engine.proxy import LearnerSession, Names, SessionLostError, text_of
 from grader.engine.read import UnreadableError, read_submission
 from grader.engine.restore import Assignment, Restored, restore
@@ -46,6 +48,11 @@ _LONGEST_MESSAGE = 4_000
 _CELLS_FULL_OF_OUTPUT = 20
 _FEWEST_SECONDS = 2.0
 _GRACE_SECONDS = 1.0
+REHEARSED_AFTER = 3
+"""Submissions that are graded in a sandbox before it pays to run the reference there."""
+
+Scripts: TypeAlias = dict[tuple[str, str], Script]
+"""What test cells ask, by the cell's name, and the moment to which a hidden one comes back."""
 
 
 def grade(assignment: Assignment, submission: bytes | None, limits: Limits, sandbox: Sandbox) -> Verdict:
@@ -56,9 +63,9 @@ def grade(assignment: Assignment, submission: bytes | None, limits: Limits, sand
     Raises:
         NoSandboxError: the sandbox itself has ended.
     """
-    start = time.monotonic()
     if submission is None:
         return Verdict(MISSING, "Nothing was handed in.", "There is no submission.", _none(assignment))
+    start = time.monotonic()
     try:
         submitted = read_submission(submission, limits.submission_bytes)
     except UnreadableError as error:
@@ -68,10 +75,41 @@ def grade(assignment: Assignment, submission: bytes | None, limits: Limits, sand
     if not restored.found:
         learner = "The file has no cell of this exercise. Hand in the notebook that you were given."
         return Verdict(UNREADABLE, learner, "The notebook has no answer cell of this unit.", _none(assignment))
-    run = _Run(assignment, restored, limits, sandbox, start)
     with _beside(assignment.files):
+        before = time.monotonic()
+        scripts = _scripts(assignment, limits, sandbox)
+        # What is found out for all of them is none of this one's time.
+        start += time.monotonic() - before
+        run = _Run(assignment, restored, limits, sandbox, start, scripts)
         run.execute()
     return run.verdict()
+
+
+@dataclass
+class _Known:
+    """What is known of the test cells of the assignment with this text, after so many submissions of it."""
+
+    text: str
+    graded: int = 0
+    scripts: Scripts = field(default_factory=dict)
+
+
+_known: WeakKeyDictionary[Sandbox, _Known] = WeakKeyDictionary()
+
+
+def _scripts(assignment: Assignment, limits: Limits, sandbox: Sandbox) -> "Scripts":
+    """The scripts of an assignment's test cells; made when a few submissions have been graded in the sandbox."""
+    known = _known.get(sandbox)
+    if known is None or known.text != assignment.text:
+        known = _known[sandbox] = _Known(assignment.text)
+    known.graded += 1
+    if known.graded == REHEARSED_AFTER + 1:
+        restored = restore(assignment, read_submission(assignment.text.encode(), len(assignment.text) * 4 + 1))
+        rehearsal = _Run(assignment, restored, limits, sandbox, time.monotonic(), rehearses=True)
+        rehearsal.execute()
+        if not rehearsal.lost:
+            known.scripts = rehearsal.scripts
+    return known.scripts
 
 
 @contextlib.contextmanager
@@ -132,10 +170,14 @@ class _Run:
     limits: Limits
     sandbox: Sandbox
     start: float
+    scripts: Scripts = field(default_factory=dict)
+    rehearses: bool = False
+    """Whether this is the reference's own run, of which the scripts are made."""
     results: list[TestResult] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     lost: list[tuple[str, bool]] = field(default_factory=list)
     flagged: list[str] = field(default_factory=list)
+    timings: dict[str, float] = field(default_factory=dict)
     room: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -202,7 +244,7 @@ class _Run:
         if self._ready() and self._session is not None:
             self._names.come_back(name)
             self._session.come_back(name)
-        reached = self._test(cell, name, cell["source"])
+        reached = self._test(cell, name, cell["source"], moment=name)
         self._names.hand_on(_bound(cell["source"]))
         return reached
 
@@ -275,7 +317,8 @@ class _Run:
         assert self._session is not None
         self._session.allow(self._seconds())
         try:
-            reply = self._session.run(cell["source"])
+            with self._timed(name):
+                reply = self._session.run(cell["source"])
             room = min(4 * self.limits.output_bytes, self.room)
             cell["outputs"] = _outputs(reply["outputs"], room)
             self.room -= sum(len(repr(output)) for output in cell["outputs"])
@@ -285,6 +328,16 @@ class _Run:
         except Exception as error:
             cell["outputs"] = [_error(type(error).__name__, _clean(text_of(error)))]
         self._executed.append(_Done(cell["source"], both))
+
+    @contextlib.contextmanager
+    def _timed(self, name: str) -> Iterator[None]:
+        """Add what a cell takes to its seconds; a cell with visible and hidden tests runs twice."""
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            shown = name if not name.isdecimal() else f"cell {name}"
+            self.timings[shown] = self.timings.get(shown, 0.0) + time.monotonic() - start
 
     def _ready(self) -> bool:
         if self._session is None and len(self.lost) <= self.limits.restarts and not self._over():
@@ -306,8 +359,11 @@ class _Run:
             )
         )
 
-    def _test(self, cell: Any, name: str, source: str) -> tuple[float, str]:
-        """Run a test cell here, away from the learner's code; returns points and message."""
+    def _test(self, cell: Any, name: str, source: str, moment: str = "") -> tuple[float, str]:
+        """Run a test cell here, away from the learner's code; returns points and message.
+
+        ``moment`` is the one that session and names have come back to for it.
+        """
         if not self._ready():
             cell["outputs"] = [_error("NotRun", "this test was not run: no session, or no time, was left")]
             return 0.0, "The test was not run."
@@ -316,9 +372,17 @@ class _Run:
         self._session.allow(seconds)
         said = io.StringIO()
         try:
-            with contextlib.redirect_stdout(said), contextlib.redirect_stderr(io.StringIO()), _at_most(seconds):
+            with (
+                contextlib.redirect_stdout(said),
+                contextlib.redirect_stderr(io.StringIO()),
+                self._timed(name),
+                _at_most(seconds),
+                self._foreseeing(name, moment),
+            ):
                 value = _run_here(source, f"<{name}>", self._names)
         except SessionLostError as error:
+            if self._session.lost_ahead:
+                return self._test_anew(cell, name, source, moment)
             self._lose(cell, name, error)
             return 0.0, f"The answer {'took too long' if error.timed_out else 'ended its session'} in this test."
         except Exception as error:
@@ -334,6 +398,35 @@ class _Run:
             cell["outputs"].append(_result(value, cell["execution_count"]))
             return float(value), ""
         return most, ""
+
+    @contextlib.contextmanager
+    def _foreseeing(self, name: str, moment: str) -> Iterator[None]:
+        """Let the session answer in one go what a test cell will ask; in a rehearsal, find out what that is."""
+        assert self._session is not None
+        session, script, passed = self._session, self.scripts.get((name, moment)), False
+        if self.rehearses:
+            session.keep_asked()
+        else:
+            session.foresee(script)
+        try:
+            yield
+            passed = True
+        finally:
+            place = session.unforeseen()
+            made = session.asked() if self.rehearses else None
+            if made is not None:
+                self.scripts[name, moment] = made
+            if passed and script is not None and place is not None:
+                script.cut(place)
+
+    def _test_anew(self, cell: Any, name: str, source: str, moment: str) -> tuple[float, str]:
+        """Run a test cell in a new session without foresight: the one before was lost at what might never be asked."""
+        self.sandbox.end_session()
+        self.scripts = {}
+        self._fresh()
+        if self._session is not None and moment:
+            self._session.come_back(moment)
+        return self._test(cell, name, source, moment)
 
     def _settle(self, cell: Any, name: str) -> bool:
         """Whether the session is where it should be after a test; if not, it ends at this cell."""
@@ -373,6 +466,7 @@ class _Run:
             seconds=time.monotonic() - self.start,
             sandbox=self.sandbox.mode,
             flags=tuple(self.flagged),
+            timings=tuple(self.timings.items()),
         )
 
 
@@ -457,31 +551,23 @@ def _lines(error: Exception) -> list[str]:
     return [f"{frame.filename[1:-1]}, line {frame.lineno}: {frame.line}" for frame in frames[:3]]
 
 
-def _error(name: str, text: str, lines: Iterable[str] = ()) -> Any:
-    from nbformat.v4 import new_output
-
+def _error(name: str, text: str, lines: Iterable[str] = ()) -> dict[str, Any]:
     shown = [*lines, f"{name}: {text}"]
-    return new_output("error", ename=name, evalue=text, traceback=shown)  # type: ignore[no-untyped-call]
+    return {"output_type": "error", "ename": name, "evalue": text, "traceback": shown}
 
 
-def _text(said: io.StringIO) -> list[Any]:
-    from nbformat.v4 import new_output
-
+def _text(said: io.StringIO) -> list[dict[str, Any]]:
     text = _clean(said.getvalue())
-    return [new_output("stream", name="stdout", text=text)] if text else []  # type: ignore[no-untyped-call]
+    return [{"output_type": "stream", "name": "stdout", "text": text}] if text else []
 
 
-def _result(value: float, count: int) -> Any:
-    from nbformat.v4 import new_output
-
+def _result(value: float, count: int) -> dict[str, Any]:
     data = {"text/plain": repr(value)}
-    return new_output("execute_result", data=data, execution_count=count)  # type: ignore[no-untyped-call]
+    return {"output_type": "execute_result", "data": data, "metadata": {}, "execution_count": count}
 
 
 def _outputs(sent: list[Any], most: int) -> list[Any]:
     """A session's outputs as a notebook may hold them: of known kinds, of text only, and not too many."""
-    from nbformat.v4 import new_output
-
     kept: list[Any] = []
     left = most
     for output in sent[:2_000]:
@@ -496,16 +582,16 @@ def _outputs(sent: list[Any], most: int) -> list[Any]:
             }
         elif kind == "error":
             lines = output.get("traceback")
-            shown = [_clean(line) for line in lines[:100]] if isinstance(lines, list) else []
             made = {
                 "ename": _clean(output.get("ename")),
                 "evalue": _clean(output.get("evalue")),
-                "traceback": shown,
+                "traceback": [_clean(line) for line in lines[:100]] if isinstance(lines, list) else [],
             }
         elif kind in ("display_data", "execute_result"):
             data = output.get("data")
             texts = data.items() if isinstance(data, dict) else ()
-            made = {"data": {_clean(k): _clean(v) for k, v in texts if isinstance(v, str) and "/" in str(k)}}
+            shown = {_clean(k): _clean(v) for k, v in texts if isinstance(v, str) and "/" in str(k)}
+            made = {"data": shown, "metadata": {}}
             if kind == "execute_result":
                 made["execution_count"] = None
         else:
@@ -514,7 +600,7 @@ def _outputs(sent: list[Any], most: int) -> list[Any]:
         if size > left:
             break
         left -= size
-        kept.append(new_output(kind, **made))  # type: ignore[no-untyped-call]
+        kept.append({"output_type": kind, **made})
     return kept
 
 

@@ -2,14 +2,16 @@
 
 import builtins
 import copy
+import json
 import socket
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from grader.engine.foresight import Asked, Script, script_of
 from grader.session.wire import Decoder, Encoder, ProtocolError, Wire
 
 __all__ = ["LearnerSession", "Names", "Proxy", "SessionLostError", "text_of"]
@@ -19,7 +21,11 @@ MOST_CALLBACKS = 200_000
 MOST_HANDLES = 1 << 31
 LONGEST_NAME = 100
 LONGEST_TEXT = 20_000
-_BUILTINS = frozenset(vars(builtins))
+AHEAD_SECONDS = 5.0
+"""Seconds for the answers to a script; where that is too short, the test is run anew without one."""
+_BUILTINS = dict(vars(builtins))
+_PLAIN = str | bytes | int | float | complex | None
+_T = TypeVar("_T")
 _FLOAT_ERRORS = ("divide", "over", "under", "invalid")
 
 
@@ -47,6 +53,15 @@ class LearnerSession:
         self._lost: SessionLostError | None = None
         self._forgotten = False
         self._first: list[list[str]] = []
+        # Names of the objects that were asked for, by number; and what is asked, while that is kept.
+        self._named: dict[int, str] = {}
+        self._kept: list[Asked] | None = None
+        self._script: Script | None = None
+        self._ahead: _Ahead | None = None
+        # The number of a script whose answers have a last word behind them that is not read yet.
+        self._unsettled = 0
+        self.lost_ahead = False
+        """Whether the session was lost while it answered a script, and so maybe at what a test would not have asked."""
         self.rebound = 0
         """Grows whenever a name may have come to mean something else in the session."""
 
@@ -72,7 +87,10 @@ class LearnerSession:
         reply, decoder = self._ask({"op": "get", "name": name}, [])
         if reply.get("missing") is True:
             raise NameError(f"name {name!r} is not defined")
-        return self._decode(decoder, reply.get("value"))
+        value = self._decode(decoder, reply.get("value"))
+        if isinstance(value, Proxy):
+            self._named[value._proxy_number] = name
+        return value
 
     def stand_in(self, step: str) -> None:
         """Let the course's own functions stand in for those of earlier steps, in the session too."""
@@ -80,7 +98,11 @@ class LearnerSession:
 
     def settle(self) -> None:
         """See that nothing is left over from the cell at hand, such as a reply behind a forged one."""
-        self._ask({"op": "ping"}, [])
+        if self._unsettled:
+            self._ready()
+            self._guarded(self._last_word)
+        else:
+            self._ask({"op": "ping"}, [])
 
     def stand_back(self) -> None:
         """Give the learner's own functions back."""
@@ -178,42 +200,154 @@ class LearnerSession:
         self._lost = SessionLostError(reason, timed_out=timed_out)
         return self._lost
 
-    def _ask(self, message: dict[str, Any], arrays: list[bytes]) -> tuple[dict[str, Any], Decoder]:
-        """Send a request and wait for its reply, answering the session's calls of our functions meanwhile."""
+    def keep_asked(self) -> None:
+        """Keep what is asked from now on, for ``asked``."""
+        self._kept = []
+
+    def asked(self) -> Script | None:
+        """The script of what was asked since ``keep_asked``, if it is worth one."""
+        kept, self._kept = self._kept or [], None
+        return script_of(kept)
+
+    def foresee(self, script: Script | None) -> None:
+        """Ask all of a script as soon as the first of it is asked."""
+        self._script, self._ahead = script, None
+
+    def unforeseen(self) -> int | None:
+        """End what ``foresee`` began: the place in the script up to which it was asked; None where nothing was."""
+        ahead = self._ahead
+        self._leave_script()
+        self._ahead = None
+        return None if ahead is None else ahead.place
+
+    def _leave_script(self) -> None:
+        """Go on without the script; what the session has done ahead of the test is undone, as far as it can be."""
+        self._script = None
+        if self._ahead is None:
+            return
+        if self._ahead.is_in_front():
+            # The session has let functions stand in for a test that did not get so far.
+            self._first.insert(0, ["stand_back", ""])
+            self._ahead.begun = None
+        self.rebound += self._ahead.is_rebound
+
+    def _ready(self) -> None:
         if self._forgotten:
             raise RuntimeError("the session that this object belonged to has ended")
         if self._lost is not None:
             raise SessionLostError(str(self._lost), timed_out=self._lost.timed_out)
-        self._asked += 1
-        number = self._asked
-        message["n"] = number
-        if self._first:
-            # What needs no answer goes with the next request.
-            message["first"], self._first = self._first, []
+
+    def _ask(self, message: dict[str, Any], arrays: list[bytes]) -> tuple[dict[str, Any], Decoder]:
+        """The reply to a request: one that is there already, or one that the session sends now."""
+        self._ready()
+        if self._kept is not None:
+            self._kept.append(self._as_asked(message, arrays))
+        found = self._foreseen(message, arrays) if self._script is not None else None
+        if found is None:
+            found = self._guarded(lambda: self._exchange(message, arrays))
+        reply, decoder = found
+        self.rebound += "rebound" in reply
+        if "error" in reply:
+            raise _exception(reply)
+        return reply, decoder
+
+    def _guarded(self, exchange: Callable[[], _T]) -> _T:
+        """What an exchange with the session gives; whatever goes wrong in it, the session is lost."""
         try:
-            self._wire.send(message, arrays, self._deadline)
-            while True:
-                reply, received = self._wire.receive(self._deadline)
-                if not isinstance(reply, dict):
-                    raise ProtocolError("the session sent no reply")
-                decoder = Decoder(received, self._take)
-                if "callback" not in reply:
-                    # A reply that the learner's code forged pushes the true one back to the next request.
-                    if reply.get("n", number) != number:
-                        raise ProtocolError("the session answered another question")
-                    break
-                self.rebound += 1
-                self._answer(reply, decoder)
+            return exchange()
         except TimeoutError:
             raise self._lose("the time was over", timed_out=True) from None
         except (EOFError, OSError):
             raise self._lose("the session ended") from None
         except ProtocolError as error:
             raise self._lose(str(error)) from None
-        self.rebound += "rebound" in reply
-        if "error" in reply:
-            raise _exception(reply)
-        return reply, decoder
+
+    def _exchange(self, message: dict[str, Any], arrays: list[bytes]) -> tuple[dict[str, Any], Decoder]:
+        """Send a request and wait for its reply, answering the session's calls of our functions meanwhile."""
+        if self._unsettled:
+            self._last_word()
+        self._asked += 1
+        message["n"] = self._asked
+        if self._first:
+            # What needs no answer goes with the next request.
+            message["first"], self._first = self._first, []
+        self._wire.send(message, arrays, self._deadline)
+        reply, received = self._reply(self._asked, self._deadline)
+        return reply, Decoder(received, self._take)
+
+    def _reply(self, number: int, deadline: float) -> tuple[dict[str, Any], list[memoryview]]:
+        while True:
+            reply, received = self._wire.receive(deadline)
+            if not isinstance(reply, dict):
+                raise ProtocolError("the session sent no reply")
+            if "callback" not in reply:
+                # A reply that the learner's code forged pushes the true one back to the next request.
+                if reply.get("n", number) != number:
+                    raise ProtocolError("the session answered another question")
+                return reply, received
+            self.rebound += "rebound" in reply
+            self._answer(reply, Decoder(received, self._take))
+
+    def _last_word(self) -> None:
+        """Read what is sent behind the answers to a script: another thing in its place tells of forged answers."""
+        number, self._unsettled = self._unsettled, 0
+        reply, _ = self._wire.receive(self._deadline)
+        if reply != {"n": number, "settled": True}:
+            raise ProtocolError("the session answered another question")
+
+    def _as_asked(self, message: dict[str, Any], arrays: list[bytes]) -> Asked:
+        plain = {key: value for key, value in message.items() if key != "handle"}
+        first = tuple((what, name) for what, name in self._first)
+        return Asked(plain, tuple(arrays), first, self._named.get(message.get("handle", -1), ""))
+
+    def _foreseen(self, message: dict[str, Any], arrays: list[bytes]) -> tuple[dict[str, Any], Decoder] | None:
+        """The reply to a request out of the answers to the script; None where it is not among them."""
+        assert self._script is not None
+        plain = {key: value for key, value in message.items() if key != "handle"}
+        if self._ahead is None:
+            of = self._named.get(message.get("handle", -1), "")
+            place = next(
+                (
+                    n
+                    for n, one in enumerate(_openings(self._script))
+                    if one.of == of and one.is_same(plain, arrays)
+                ),
+                None,
+            )
+            if place is None or self._depth:
+                self._script = None
+                return None
+            try:
+                self._ahead = self._guarded(lambda: self._answers(place))
+            except SessionLostError:
+                self.lost_ahead = True
+                raise
+            found = self._ahead.find(plain, arrays, message.get("handle"), [])
+        else:
+            found = self._ahead.find(plain, arrays, message.get("handle"), self._first)
+            if found is not None:
+                self._first = []
+        if found is None:
+            # The test has gone another way; what is asked from here on is asked of the session.
+            self._leave_script()
+            return None
+        reply, received = found
+        return reply, Decoder(received, self._take)
+
+    def _answers(self, place: int) -> "_Ahead":
+        """Send a script from a place on, and take the answers."""
+        assert self._script is not None
+        if self._unsettled:
+            self._last_word()
+        self._asked += 1
+        deadline = min(self._deadline, time.monotonic() + AHEAD_SECONDS)
+        steps, arrays = self._script.encoded(place)
+        first, self._first = self._first, []
+        head = f'{{"op":"script","n":{self._asked},"first":{json.dumps(first)},"steps":{steps}}}'
+        self._wire.send_text(head, arrays, deadline)
+        reply, received = self._reply(self._asked, deadline)
+        self._unsettled = self._asked
+        return _Ahead(self._script, place, _parted(reply.get("each"), received))
 
     def _answer(self, request: dict[str, Any], decoder: Decoder) -> None:
         """A learner's function calls one that it was given."""
@@ -238,6 +372,61 @@ class LearnerSession:
         self._wire.send(reply, encoder.arrays, self._deadline)
 
 
+class _Ahead:
+    """The answers to a script, from the request on with which it began; ``place`` is that of the next one."""
+
+    def __init__(self, script: Script, place: int, replies: list[tuple[dict[str, Any], list[memoryview]]]) -> None:
+        self.place = place
+        self.begun = next((n for n in range(place + 1, place + len(replies)) if script.asked[n].first), None)
+        """The place of the request before which the session has let functions stand in, if there is one."""
+        self.is_rebound = any("rebound" in reply for reply, _ in replies)
+        self._script = script
+        self._start = place
+        self._replies = replies
+
+    def is_in_front(self) -> bool:
+        """Whether the session has let functions stand in, and the test has not come so far."""
+        return self.begun is not None and self.place <= self.begun
+
+    def find(
+        self, message: Mapping[str, Any], arrays: Sequence[bytes], handle: Any, first: list[list[str]]
+    ) -> tuple[dict[str, Any], list[memoryview]] | None:
+        """The answer to a request; of a test that fails, calls are passed over up to the probes of its step."""
+        for place in range(self.place, min(self._start + len(self._replies), self._script.length)):
+            one, (reply, received) = self._script.asked[place], self._replies[place - self._start]
+            before = one.first if place > self._start else ()
+            if one.is_same(message, arrays) and reply.get("handle") == handle:
+                if first != [list(part) for part in before]:
+                    return None
+                self.place = place + 1
+                return reply, received
+            if before or (one.message["op"] != "get" and message["op"] != "call_each"):
+                return None
+        return None
+
+
+def _openings(script: Script) -> Iterator[Asked]:
+    """The requests of a script with which a test may begin: its first ones, as far as they ask for names."""
+    for one in script.asked[: script.length]:
+        yield one
+        if one.message["op"] != "get":
+            return
+
+
+def _parted(replies: Any, arrays: list[memoryview]) -> list[tuple[dict[str, Any], list[memoryview]]]:
+    """Each reply with the arrays that are its own."""
+    if type(replies) is not list:
+        raise ProtocolError("the session did not answer the script")
+    parted, start = [], 0
+    for reply in replies:
+        count = reply.get("arrays") if type(reply) is dict else None
+        if type(count) is not int or not 0 <= count <= len(arrays) - start:
+            raise ProtocolError("the session did not answer the script")
+        parted.append((reply, arrays[start : start + count]))
+        start += count
+    return parted
+
+
 def _float_errors() -> dict[str, str]:
     """How numpy treats overflow and the like at this place."""
     reactions: dict[str, Any] = dict(np.geterr())
@@ -246,7 +435,7 @@ def _float_errors() -> dict[str, str]:
 
 def _copied(value: Any, memo: dict[int, Any]) -> Any:
     """A copy that keeps its own state; what has none that could be copied, such as a module, is itself."""
-    if isinstance(value, ModuleType | type) or callable(value):
+    if isinstance(value, ModuleType | type | _PLAIN) or callable(value):
         return value
     try:
         return copy.deepcopy(value, memo)
@@ -410,8 +599,12 @@ class Names(dict[str, Any]):
         self._handed_on: dict[str, Any] = {}
 
     def __missing__(self, name: str) -> Any:
-        if name not in self._asked and (name in _BUILTINS or name in self._reserved or name.startswith("__")):
-            raise KeyError(name)
+        if name not in self._asked:
+            if name in _BUILTINS:
+                # Python would look there next, after an exception; tests use many of them.
+                return _BUILTINS[name]
+            if name in self._reserved or name.startswith("__"):
+                raise KeyError(name)
         if self._known_at != self._session.rebound:
             self._known, self._known_at = {}, self._session.rebound
         if name in self._known:
@@ -432,7 +625,9 @@ class Names(dict[str, Any]):
             super().__setitem__(name, value)
 
     def __contains__(self, name: object) -> bool:
-        """Whether a test cell can use the name."""
+        """Whether a test cell can use the name, Python's own aside."""
+        if self._is_python_s(name):
+            return False
         try:
             self[name]  # type: ignore[index]
         except (KeyError, NameError):
@@ -440,11 +635,16 @@ class Names(dict[str, Any]):
         return True
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The value of a name, from wherever it is, or the default."""
+        """The value of a name, from wherever it is but from Python itself, or the default."""
+        if self._is_python_s(name):
+            return default
         try:
             return self[name]
         except (KeyError, NameError):
             return default
+
+    def _is_python_s(self, name: object) -> bool:
+        return name in _BUILTINS and name not in self._asked and name not in self.keys()
 
     def reserve(self, names: Iterable[str]) -> None:
         """Never ask the learner for these names, unless the reference's answers define them."""

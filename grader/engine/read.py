@@ -1,7 +1,6 @@
 """Bytes to a notebook, bounded in size, depth and number of cells. What cannot be read raises one exception."""
 
 import json
-import re
 from typing import Any
 
 __all__ = ["UnreadableError", "read_submission"]
@@ -9,8 +8,8 @@ __all__ = ["UnreadableError", "read_submission"]
 DEEPEST = 60
 MOST_CELLS = 5_000
 LONGEST_SOURCE = 2_000_000
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\Z)', re.DOTALL)
-_BUT_BRACKETS = re.compile(r"[^][{}]+")
+_LONG = 1_000_000
+_TOO_DEEP = "is nested more deeply than a notebook is"
 
 
 class UnreadableError(Exception):
@@ -48,26 +47,27 @@ def _json(data: bytes) -> Any:
             text = data.decode(encoding)
         except UnicodeDecodeError:
             continue
-        if _depth(text) > DEEPEST:
-            raise UnreadableError("is nested more deeply than a notebook is")
         try:
-            return json.loads(text)
-        except (ValueError, RecursionError) as error:
+            document = json.loads(text)
+        except RecursionError as error:
+            raise UnreadableError(_TOO_DEEP) from error
+        except ValueError as error:
             raise UnreadableError("is not complete, or is no JSON") from error
+        if len(text) < _LONG and _is_deep(document):
+            raise UnreadableError(_TOO_DEEP)
+        return document
     raise UnreadableError("is not in an encoding that notebooks have")
 
 
-def _depth(text: str) -> int:
-    """How deeply brackets are nested, those inside of strings not counted."""
-    deepest = depth = 0
-    brackets = _BUT_BRACKETS.sub("", _STRING.sub("", text)) if len(text) < 1_000_000 else ""
-    for bracket in brackets:
-        if bracket in "[{":
-            depth += 1
-            deepest = max(deepest, depth)
-        else:
-            depth -= 1
-    return deepest
+def _is_deep(document: Any) -> bool:
+    """Whether lists and objects are nested more deeply than in a notebook."""
+    level = [document] if isinstance(document, dict | list) else []
+    for _ in range(DEEPEST):
+        if not level:
+            return False
+        parts = (part for whole in level for part in (whole.values() if type(whole) is dict else whole))
+        level = [part for part in parts if type(part) in (dict, list)]
+    return bool(level)
 
 
 def _get(value: Any, key: str) -> Any:

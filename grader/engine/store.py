@@ -12,18 +12,18 @@ import re
 import shutil
 import stat
 import tempfile
-import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from grader.course import Course
+from grader.deadlines import parse_stamp
 from grader.engine.read import UnreadableError
 from grader.engine.restore import Assignment, restore
 from grader.engine.verdict import GRADED, Limits, Note, Verdict
-from grader.exceptions import BrokenReferenceError, InvalidLearnerError
+from grader.exceptions import BadTimeError, BrokenReferenceError, InvalidLearnerError
 from grader.notebooks import grade_id, read_notebook
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "read_bytes",
     "record_of",
     "require_learner",
+    "valid_bytes",
     "write_graded",
 ]
 
@@ -47,10 +48,17 @@ RECORD_KEY = "ffn-grading"
 
 MOST_ENTRIES = 10_000
 _LONGEST_STAMP = 200
+_LONGEST_REMARK = 1_000
+_MOST_REMARKS = 100
 _LEARNER = re.compile(r"\w[\w@.+' -]{0,126}[\w@+'-]|\w")
 _STAMP = re.compile(
     r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d{1,9})?)?( ?[A-Za-z_]+(/[A-Za-z_+-]+){0,2}| ?[+-]\d\d:?\d\d)?"
 )
+_CELL_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_STREAM = {"output_type", "name", "text"}
+_ERROR = {"output_type", "ename", "evalue", "traceback"}
+_DISPLAY = {"output_type", "data", "metadata"}
+_RESULT = _DISPLAY | {"execution_count"}
 _HEAD_ID = "grading-notes"
 
 
@@ -182,12 +190,8 @@ def _timestamp(folder: int) -> tuple[datetime | None, tuple[Note, ...]]:
     if not text:
         return None, ()
     if _STAMP.fullmatch(text):
-        from nbgrader.utils import parse_utc
-
-        with contextlib.suppress(Exception), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            found: datetime = parse_utc(text)
-            return found, ()
+        with contextlib.suppress(BadTimeError):
+            return parse_stamp(text), ()
     said = "The time of handing in could not be read from timestamp.txt"
     return None, (Note("", f"{said}.", f"{said}; nothing was recorded of it."),)
 
@@ -249,30 +253,53 @@ def graded_notebook(assignment: Assignment, verdict: Verdict, record: dict[str, 
             cell["id"] = f"own-{count}"
     if verdict.status != GRADED or verdict.notes:
         notebook["cells"].insert(0, _head(verdict))
-    kept = {"status": harmless(verdict.status, 200), "sandbox": verdict.sandbox}
-    notebook["metadata"][RECORD_KEY] = kept | (record or {})
+    notebook["metadata"][RECORD_KEY] = _kept(verdict) | (record or {})
     notebook["nbformat"], notebook["nbformat_minor"] = 4, max(5, notebook.get("nbformat_minor", 5))
     return notebook
 
 
-def _head(verdict: Verdict) -> Any:
-    from nbformat.v4 import new_markdown_cell
+def _kept(verdict: Verdict) -> dict[str, Any]:
+    """What is kept of a verdict in its notebook, bounded: names and texts in it may be the learner's."""
+    return {
+        "status": harmless(verdict.status, 200),
+        "sandbox": verdict.sandbox,
+        "results": [vars(result) | {"message": _line(result.message)} for result in verdict.results],
+        "flags": [_line(flag) for flag in verdict.flags[:_MOST_REMARKS]],
+        "notes": [
+            {"cell": _line(note.cell), "learner": _line(note.learner), "instructor": _line(note.instructor)}
+            for note in verdict.notes[:_MOST_REMARKS]
+        ],
+        "seconds": {name: round(seconds, 3) for name, seconds in verdict.timings},
+    }
 
+
+def _line(text: str) -> str:
+    """A text of bounded length that a file can hold."""
+    return text[:_LONGEST_REMARK].encode("utf-8", "replace").decode("utf-8")
+
+
+def _head(verdict: Verdict) -> dict[str, Any]:
     lines = [f"**{harmless(verdict.learner)}**", *(f"- {harmless(note.learner)}" for note in verdict.notes[:100])]
     text = lines[0] + ("\n\n" + "\n".join(lines[1:]) if lines[1:] else "")
-    return new_markdown_cell(text, id=_HEAD_ID)  # type: ignore[no-untyped-call]
+    return {"cell_type": "markdown", "id": _HEAD_ID, "metadata": {}, "source": text}
 
 
 def write_graded(course: Course, learner: str, unit: str, notebook: bytes, timestamp: datetime | None) -> None:
     """Put a graded notebook in its place below grader/var/autograded, with the time of handing in beside it.
 
-    What was there before goes only when all of the new is written. A reader finds the old, the new, or nothing.
+    What was there before goes only when all of the new is written. A reader finds the old, the new, or nothing. What
+    differs in the seconds alone that cells took is left as it is.
 
     Raises:
         InvalidLearnerError: the name can be no learner's id.
     """
     require_learner(learner)
     target = course.autograded / learner / unit
+    files = {f"{unit}.ipynb": notebook}
+    if timestamp is not None:
+        files["timestamp.txt"] = f"{timestamp.isoformat(sep=' ')} UTC\n".encode()
+    if _has(target, files):
+        return
     target.parent.mkdir(parents=True, exist_ok=True)
     for rest in target.parent.glob(f".{unit}-*"):
         shutil.rmtree(rest, ignore_errors=True)
@@ -280,9 +307,8 @@ def write_graded(course: Course, learner: str, unit: str, notebook: bytes, times
     try:
         fresh = scratch / "new"
         fresh.mkdir()
-        _write(fresh / f"{unit}.ipynb", notebook)
-        if timestamp is not None:
-            _write(fresh / "timestamp.txt", f"{timestamp.isoformat(sep=' ')} UTC\n".encode())
+        for name, data in files.items():
+            _write(fresh / name, data)
         if target.is_symlink() or target.is_file():
             target.unlink()
         elif target.exists():
@@ -292,17 +318,102 @@ def write_graded(course: Course, learner: str, unit: str, notebook: bytes, times
         shutil.rmtree(scratch, ignore_errors=True)
 
 
+def _has(folder: Path, files: Mapping[str, bytes]) -> bool:
+    """Whether a folder that is no link has exactly these files, a notebook's seconds aside."""
+    try:
+        if folder.is_symlink() or {path.name for path in folder.iterdir()} != files.keys():
+            return False
+        plain = [name for name in files if stat.S_ISREG((folder / name).lstat().st_mode)]
+        there = {name: (folder / name).read_bytes() for name in plain}
+    except OSError:
+        return False
+    return there.keys() == files.keys() and all(
+        there[name] == data or (name.endswith(".ipynb") and _timeless(there[name]) == _timeless(data))
+        for name, data in files.items()
+    )
+
+
+def _timeless(notebook: bytes) -> Any:
+    """A notebook without the seconds that its cells took; its bytes where it has none."""
+    try:
+        found = json.loads(notebook)
+        del found["metadata"][RECORD_KEY]["seconds"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return notebook
+    return found
+
+
 def _write(path: Path, data: bytes) -> None:
-    with path.open("xb") as stream:
-        stream.write(data)
-        stream.flush()
-        os.fsync(stream.fileno())
+    # Nothing waits for the disk: what a power failure takes is graded again, because its record cannot be read then.
+    path.write_bytes(data)
     path.chmod(0o444)
 
 
 def notebook_bytes(notebook: Any) -> bytes:
     """A notebook as bytes of its file, on one line, which is written and read several times as fast as many."""
     return f"{json.dumps(notebook, ensure_ascii=False, sort_keys=True)}\n".encode()
+
+
+def valid_bytes(notebook: Any) -> bytes:
+    """A graded notebook's bytes.
+
+    Nothing in it has another shape than this module, `restore` and `grade` give it; that is looked at once more, in
+    far less time than nbformat's schema takes.
+
+    Raises:
+        ValueError: it is no notebook that nbgrader could read.
+    """
+    seen: set[str] = set()
+    for place, cell in enumerate(notebook["cells"]):
+        if not _is_cell(cell) or cell["id"] in seen:
+            raise ValueError(f"cell {place + 1} of the graded notebook is malformed")
+        seen.add(cell["id"])
+    if (notebook["nbformat"], type(notebook["nbformat_minor"])) != (4, int) or notebook["nbformat_minor"] < 5:
+        raise ValueError("the graded notebook is of another format")
+    return notebook_bytes(notebook)
+
+
+def _is_cell(cell: Any) -> bool:
+    """Whether this is a cell of the current format."""
+    if not isinstance(cell, dict) or not isinstance(cell.get("metadata"), dict):
+        return False
+    keys, is_code = set(cell), cell.get("cell_type") == "code"
+    known = {"cell_type", "id", "metadata", "source"} | ({"outputs", "execution_count"} if is_code else set())
+    if keys != known and not (not is_code and keys == known | {"attachments"}):
+        return False
+    if (
+        not isinstance(cell["source"], str)
+        or not isinstance(cell["id"], str)
+        or not _CELL_ID.fullmatch(cell["id"])
+    ):
+        return False
+    if not is_code:
+        return cell["cell_type"] in ("markdown", "raw")
+    count = cell["execution_count"]
+    return (count is None or type(count) is int) and all(_is_output(output) for output in cell["outputs"])
+
+
+def _is_output(output: Any) -> bool:
+    """Whether this is an output of a known kind, with nothing but texts in it."""
+    if not isinstance(output, dict):
+        return False
+    kind = output.get("output_type")
+    if kind == "stream":
+        return output.keys() == _STREAM and output["name"] in ("stdout", "stderr") and type(output["text"]) is str
+    if kind == "error":
+        texts = [output.get("ename"), output.get("evalue"), *output.get("traceback", [None])]
+        return output.keys() == _ERROR and all(type(text) is str for text in texts)
+    if kind not in ("display_data", "execute_result"):
+        return False
+    data = output.get("data")
+    if output.keys() != (_RESULT if kind == "execute_result" else _DISPLAY) or not isinstance(data, dict):
+        return False
+    count = output.get("execution_count")
+    return (
+        output["metadata"] == {}
+        and (count is None or type(count) is int)
+        and all(type(text) is str for item in data.items() for text in item)
+    )
 
 
 def record_of(course: Course, learner: str, unit: str) -> dict[str, Any]:

@@ -60,7 +60,10 @@ class TestResult:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The outcome of grading one submission; ``notebook`` is the graded one, or None where nothing could be read."""
+    """The outcome of grading one submission; ``notebook`` is the graded one, or None where nothing could be read.
+
+    ``timings`` are the wall seconds of every cell that ran, in order: by grade id, or as "cell N" by its place.
+    """
 
     status: Status
     learner: str
@@ -71,6 +74,7 @@ class Verdict:
     seconds: float = 0.0
     sandbox: str = "full"
     flags: tuple[str, ...] = field(default=())
+    timings: tuple[tuple[str, float], ...] = field(default=(), compare=False)
 
     @property
     def points(self) -> float:

@@ -11,8 +11,9 @@ import signal
 import struct
 import sys
 from dataclasses import dataclass
+from functools import cache
 
-__all__ = ["Bounds", "enter_namespaces", "limit", "restrict"]
+__all__ = ["Bounds", "enter_namespaces", "limit", "prepare", "restrict"]
 
 _NEWNS, _NEWIPC, _NEWUSER, _NEWPID, _NEWNET = 0x00020000, 0x08000000, 0x10000000, 0x20000000, 0x40000000
 _NOSUID_NODEV = 2 | 4
@@ -62,8 +63,23 @@ class Bounds:
     tmp_bytes: int
 
 
+class _Header(ctypes.Structure):
+    _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
+
+
+class _Program(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_void_p))
+
+
+@cache
 def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
+
+
+def prepare() -> None:
+    """Make what all sessions need before they are forked."""
+    _libc()
+    _filter()
 
 
 def _checked(result: int, what: str) -> None:
@@ -139,17 +155,21 @@ def restrict(bounds: Bounds) -> None:
     resource.setrlimit(resource.RLIMIT_MSGQUEUE, (0, 0))
     for capability in range(_CAPABILITIES):
         libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
-
-    class Header(ctypes.Structure):
-        _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
-
-    _checked(libc.syscall(_CAPSET, ctypes.byref(Header(0x20080522, 0)), (ctypes.c_uint32 * 6)()), "capset")
+    _checked(libc.syscall(_CAPSET, ctypes.byref(_Header(0x20080522, 0)), (ctypes.c_uint32 * 6)()), "capset")
     _checked(libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
     _refuse(libc)
 
 
 def _refuse(libc: ctypes.CDLL) -> None:
     """Let the refused system calls fail with EPERM, those of another architecture too; children inherit it."""
+    code, steps = _filter()
+    program = _Program(steps, ctypes.addressof(code))
+    _checked(libc.prctl(_PR_SET_SECCOMP, 2, ctypes.byref(program), 0, 0), "seccomp")
+
+
+@cache
+def _filter() -> tuple["ctypes.Array[ctypes.c_char]", int]:
+    """The filter's program, and the number of its steps."""
     load, equal, greater, answer = 0x20, 0x15, 0x35, 0x06
     allow, refuse = 0x7FFF0000, 0x00050001
     numbers = [pair[0 if _IS_X86 else 1] for pair in _REFUSED.values()]
@@ -158,10 +178,4 @@ def _refuse(libc: ctypes.CDLL) -> None:
     steps += [(equal, len(numbers) - place, 0, number) for place, number in enumerate(numbers)]
     steps += [(answer, 0, 0, allow), (answer, 0, 0, refuse)]
     # The steps jump forward by these counts, to the last one if the call is refused.
-    code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in steps))
-
-    class Program(ctypes.Structure):
-        _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_void_p))
-
-    program = Program(len(steps), ctypes.addressof(code))
-    _checked(libc.prctl(_PR_SET_SECCOMP, 2, ctypes.byref(program), 0, 0), "seccomp")
+    return ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in steps)), len(steps)

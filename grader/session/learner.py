@@ -4,8 +4,10 @@ Everything here is in the learner's hands once a cell has run. The checker there
 decodes it without executing anything, and holds it against the course's own values.
 """
 
+import ast
 import builtins
 import os
+import re
 import socket
 import sys
 import warnings
@@ -21,6 +23,8 @@ __all__ = ["Session", "make_shell", "serve"]
 
 _ROOM = 64 << 20
 MOST_HANDLES = 100_000
+_NOT_PLAIN = re.compile(r"[^\n\t\x20-\x7e]|^\s*(>>>|\.\.\.|In ?\[)", re.MULTILINE)
+_MOST_AHEAD = 4 << 20
 _OVERHEAD = 100  # bytes that an output takes beside its text
 _TRUNCATED = "\n[output beyond the limit was left out]\n"
 
@@ -123,12 +127,35 @@ def make_shell() -> Any:
         def enable_gui(self, gui: Any = None) -> None:
             """No windows; `%matplotlib` asks for that, too."""
 
+        def transform_cell(self, raw_cell: str) -> str:
+            """A cell's Python; one that is plain Python is that already, which is quicker seen than done."""
+            manager = self.input_transformer_manager
+            added = (manager.cleanup_transforms, manager.line_transforms, manager.token_transformers)
+            if tuple(map(len, added)) == usual and not self.input_transformers_post and _is_plain(raw_cell):
+                return raw_cell if raw_cell.endswith("\n") else f"{raw_cell}\n"
+            return str(super().transform_cell(raw_cell))  # type: ignore[no-untyped-call]
+
     config = Config()
     config.HistoryManager.enabled = False
     config.InteractiveShell.colors = "NoColor"
     shell = Shell.instance(config=config)
+    manager = shell.input_transformer_manager
+    usual = (len(manager.cleanup_transforms), len(manager.line_transforms), len(manager.token_transformers))
     _rehearse(shell)
     return shell
+
+
+def _is_plain(source: str) -> bool:
+    """Whether a cell is Python that IPython leaves as it is: no single line, which may be a magic, and no prompts."""
+    if "\n" not in source.strip() or source[:1].isspace() or _NOT_PLAIN.search(source):
+        return False
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
 
 
 def _rehearse(shell: Any) -> None:
@@ -180,25 +207,72 @@ class Session:
     def answer(self, request: Any, arrays: Sequence[bytes | memoryview]) -> None:
         """Do what a request asks and send what came of it."""
         self.recorder = Recorder(self._most)
-        encoder = Encoder(self._hold)
+        if request["op"] == "script":
+            self._answer_all(request, arrays)
+            return
+        reply, encoder, _ = self._answered(request, arrays)
+        self._send(reply | {"n": request["n"]}, encoder.arrays)
+
+    def _answered(
+        self, request: Any, arrays: Sequence[bytes | memoryview]
+    ) -> tuple[dict[str, Any], Encoder, bool]:
+        """The reply to a request, and whether another one may be answered before it is sent."""
+        encoder, goes_on = Encoder(self._hold), True
         try:
             for what, name in request.get("first", ()):
                 getattr(self, f"_{what}")(name)
             reply = getattr(self, f"_{request['op']}")(request, Decoder(arrays, self._take), encoder)
+            goes_on = "missing" not in reply
         except BaseException as error:
-            encoder = Encoder(self._hold)
+            encoder, goes_on = Encoder(self._hold), isinstance(error, Exception)
             reply = self._refused(error)
-        if any(self.names.get(name, _MISSING) is not value for name, value in self._asked.items()):
-            self._asked, reply["rebound"] = {}, True
-        self._send(reply | {"n": request["n"]}, encoder)
+        if self._is_rebound():
+            reply["rebound"], goes_on = True, False
+        return reply, encoder, goes_on
+
+    def _is_rebound(self) -> bool:
+        """Whether a name that the checker has asked for means something else now; once."""
+        names = self.names
+        if all(names.get(name, _MISSING) is value for name, value in self._asked.items()):
+            return False
+        self._asked = {}
+        return True
+
+    def _answer_all(self, request: Any, arrays: Sequence[bytes | memoryview]) -> None:
+        """Answer several requests in one go, up to one after which the next might be another one.
+
+        What comes right behind tells the checker that nothing else was sent meanwhile.
+        """
+        replies: list[dict[str, Any]] = []
+        sent: list[bytes] = []
+        size = start = 0
+        for what, name in request["first"]:
+            getattr(self, f"_{what}")(name)
+        for step in request["steps"]:
+            if "of" in step:
+                number = self._numbers.get(id(self.names.get(step["of"], _MISSING)))
+                if number is None:
+                    break
+                step["handle"] = number
+            reply, encoder, goes_on = self._answered(step, arrays[start : start + step["arrays"]])
+            start += step["arrays"]
+            size += encoder.size
+            if "of" in step:
+                reply["handle"] = step["handle"]
+            reply["arrays"] = len(encoder.arrays)
+            replies.append(reply)
+            sent += encoder.arrays
+            if not goes_on or size > _MOST_AHEAD:
+                break
+        self._send({"each": replies, "n": request["n"]}, sent, behind=f'{{"n":{request["n"]},"settled":true}}')
 
     def _refused(self, error: BaseException) -> dict[str, Any]:
         name, text = _named(error)
         return {"error": name, "text": text[:20_000], "line": self._line(error)}
 
-    def _send(self, reply: Any, encoder: Encoder) -> None:
+    def _send(self, reply: Any, arrays: list[bytes], behind: str | None = None) -> None:
         try:
-            self._wire.send(reply, encoder.arrays)
+            self._wire.send(reply, arrays, behind=behind)
         except ProtocolError as error:
             self._asked = {}
             refusal = {"error": "ValueError", "text": str(error), "line": None, "n": reply["n"], "rebound": True}
@@ -228,7 +302,10 @@ class Session:
             encoder = Encoder(self._hold)
             sent = [encoder.encode(value) for value in arguments]
             keys = {key: encoder.encode(value) for key, value in named.items()}
-            self._wire.send({"callback": number, "args": sent, "kwargs": keys}, encoder.arrays)
+            message = {"callback": number, "args": sent, "kwargs": keys}
+            if self._is_rebound():
+                message["rebound"] = True
+            self._wire.send(message, encoder.arrays)
             while True:
                 message, arrays = self._wire.receive()
                 if "op" not in message:

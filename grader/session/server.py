@@ -98,8 +98,10 @@ def _warm(modules: Iterable[str]) -> object:
     """Import what a unit's cells import, and make the shell that all sessions start from."""
     import ffn.published  # noqa: F401
 
+    from .confine import prepare
     from .learner import make_shell
 
+    prepare()
     for module in filter(None, modules):
         _import(module)
     shell = make_shell()

@@ -36,6 +36,7 @@ LONGEST_DECIMAL = 1_000
 _HEADER = struct.Struct(">II")
 _AT_ONCE = 1 << 16
 _NEARLY = 0.99
+_USUAL_HEAD = 256
 _KINDS = "biufcSU"
 # Exactly what numpy writes for such an array, so that nothing of a header is ever evaluated.
 _NPY = re.compile(
@@ -57,22 +58,36 @@ class Wire:
         self._received = bytearray()
         self._allowed: float | None = -1.0
 
-    def send(self, message: Any, arrays: list[bytes], deadline: float | None = None) -> None:
-        """Send a frame.
+    def send(
+        self, message: Any, arrays: list[bytes], deadline: float | None = None, behind: str | None = None
+    ) -> None:
+        """Send a frame; ``behind`` it, the JSON of a second one.
 
         Raises:
             ProtocolError: it would be larger than a frame may be.
             OSError, TimeoutError: the other side is gone, or does not read.
         """
         try:
-            text = _JSON.encode([message, [len(data) for data in arrays]]).encode("ascii")
+            text = _JSON.encode(message)
         except (ValueError, TypeError, RecursionError) as error:
             raise ProtocolError("the values cannot be handed over") from error
-        if len(text) > LARGEST_TEXT or sum(map(len, arrays)) > LARGEST_DATA:
-            raise ProtocolError("the values are too large to be handed over")
+        self.send_text(text, arrays, deadline, behind)
+
+    def send_text(
+        self, message: str, arrays: list[bytes], deadline: float | None = None, behind: str | None = None
+    ) -> None:
+        """Send a frame whose message is JSON already; ``behind`` it, the message of a second one.
+
+        Raises:
+            ProtocolError: it would be larger than a frame may be.
+            OSError, TimeoutError: the other side is gone, or does not read.
+        """
+        parts = _frame(message, arrays)
+        if behind is not None:
+            parts += _frame(behind, [])
         self._wait(deadline)
         # The time-out of sendall is for the whole of it, not for each part.
-        self.connection.sendall(b"".join([_HEADER.pack(len(text), sum(map(len, arrays))), text, *arrays]))
+        self.connection.sendall(b"".join(parts))
 
     def receive(self, deadline: float | None = None) -> tuple[Any, list[memoryview]]:
         """Receive a frame: its message and its arrays.
@@ -124,6 +139,15 @@ class Wire:
         return data
 
 
+def _frame(message: str, arrays: list[bytes]) -> list[bytes]:
+    lengths = [len(data) for data in arrays]
+    text = f"[{message},[{','.join(map(str, lengths))}]]".encode("ascii")
+    total = sum(lengths)
+    if len(text) > LARGEST_TEXT or total > LARGEST_DATA:
+        raise ProtocolError("the values are too large to be handed over")
+    return [_HEADER.pack(len(text), total), text, *arrays]
+
+
 def _refuse(token: str) -> NoReturn:
     raise ValueError(token)
 
@@ -148,20 +172,32 @@ def _npy_header(kind: str, shape: tuple[int, ...]) -> bytes:
 
 def _from_npy(data: bytes | memoryview) -> Any:
     """An array from .npy bytes; its size is held against the bytes before any memory is taken for it."""
-    head = _NPY.match(data)
-    if head is None or int.from_bytes(head[1], "little") != head.end() - 10:
-        raise ProtocolError("an array has another form, or holds what may not cross")
-    order, kind = head[2].decode(), head[3].decode()
-    dtype = np.dtype(f"{order}{kind}{int(head[4])}")
-    shape = tuple(int(side) for side in head[5].rstrip(b",").split(b",") if side)
-    if any(side > LARGEST_DATA for side in shape) or math.prod(shape) * dtype.itemsize != len(data) - head.end():
+    # A head says itself how long it is; that of an array with few sides is short.
+    end = 10 + int.from_bytes(data[8:10], "little")
+    head = bytes(data[:end])
+    kind, dtype, shape, size = _read_head(head) if end <= _USUAL_HEAD else _read_head.__wrapped__(head)
+    if size != len(data) - end:
         raise ProtocolError("an array's shape and its bytes differ")
     if kind == "b":
         # A truth value is a byte that is 0 or 1; what numpy makes of another one is not defined.
-        return np.frombuffer(data, np.uint8, offset=head.end()).reshape(shape).astype(bool)
-    if kind == "U" and np.frombuffer(data, f"{order}u4", offset=head.end()).max(initial=0) > 0x10FFFF:
+        return np.frombuffer(data, np.uint8, offset=end).reshape(shape).astype(bool)
+    if kind == "U" and np.frombuffer(data, f"{dtype.str[0]}u4", offset=end).max(initial=0) > 0x10FFFF:
         raise ProtocolError("a text holds what is no character")
-    return np.frombuffer(data, dtype, offset=head.end()).reshape(shape).copy()
+    return np.frombuffer(data, dtype, offset=end).reshape(shape).copy()
+
+
+@lru_cache(maxsize=1_000)
+def _read_head(head: bytes) -> tuple[str, "np.dtype[Any]", tuple[int, ...], int]:
+    """The kind, the type and the shape of an array, and how many bytes it has."""
+    found = _NPY.fullmatch(head)
+    if found is None or int.from_bytes(found[1], "little") != len(head) - 10:
+        raise ProtocolError("an array has another form, or holds what may not cross")
+    order, kind = found[2].decode(), found[3].decode()
+    dtype = np.dtype(f"{order}{kind}{int(found[4])}")
+    shape = tuple(int(side) for side in found[5].rstrip(b",").split(b",") if side)
+    if any(side > LARGEST_DATA for side in shape):
+        raise ProtocolError("an array's shape and its bytes differ")
+    return kind, dtype, shape, math.prod(shape) * dtype.itemsize
 
 
 def _integer(text: Any) -> int:
@@ -196,6 +232,11 @@ class Encoder:
         self.arrays: list[bytes] = []
         self._hold = hold
         self._items = self._keys = 0
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it has made so far."""
+        return 20 * self._items + sum(map(len, self.arrays))
 
     def encode(self, value: Any, depth: int = 0) -> Any:
         """The JSON form of a value.

@@ -29,6 +29,7 @@ UNTRACED = {
     "book/exercises": "lists the units",
     "book/references": "bibliography",
     "book/self-test/": "repeats what the lessons treat",
+    "book/handbook/": "about grading a class, not about the course's subject",
     "book/explorers/": "figures to play with, for what the lessons treat",
 }
 

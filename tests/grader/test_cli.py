@@ -11,7 +11,21 @@ from click.testing import CliRunner, Result
 from grader.cli import cli
 from tests.helpers import ROOT, CourseCopy, copy_of_course, said_once
 
-COMMANDS = ["release", "autograde", "feedback", "export", "scores", "check", "doctor", "demo"]
+COMMANDS = [
+    "release",
+    "collect",
+    "autograde",
+    "feedback",
+    "export",
+    "scores",
+    "check",
+    "doctor",
+    "demo",
+    "diff",
+    "due",
+    "extension",
+    "report",
+]
 
 
 def invoke(*arguments: str) -> Result:
@@ -82,9 +96,17 @@ def test_the_version_is_the_package_s() -> None:
         ["scores"],
         ["scores", "gates", "activations"],
         ["demo", "activations", "--seed", "one"],
-        ["export", "gates"],
+        ["export", "gates", "--format", "canvas"],
+        ["feedback", "gates", "--worksheet", "worksheet.csv"],
         ["autograde", "gates", "--learner"],
         ["--course", "/nowhere", "export"],
+        ["diff"],
+        ["due"],
+        ["due", "gates", "2026-11-30 23:59", "--remove"],
+        ["extension", "ada", "--hours", "1"],
+        ["extension", "ada", "gates", "--hours", "0"],
+        ["extension", "ada", "gates", "--hours", "1", "--until", "2026-11-30 23:59"],
+        ["extension", "ada", "gates", "--reason", "ill"],
         ["scores", "gates", "--xml"],
     ],
     ids=" ".join,
@@ -116,6 +138,10 @@ NOBODY = "error: there is no submission for 'gates'; put it at grader/var/submit
             "error: 'gates.ipynb' cannot be checked: it is no notebook that",
         ),
         (["autograde", "gates"], NOBODY),
+        (["diff", "gate"], UNKNOWN),
+        (["diff", "gates"], NOBODY),
+        (["due", "gate"], UNKNOWN),
+        (["extension", "ada", "gate", "--hours", "1"], UNKNOWN),
         (
             ["autograde", "gates", "--learner", "ada"],
             "error: learner 'ada' has no submission for 'gates'; put it at",

@@ -198,7 +198,7 @@ def feedback_text(course: Course, learner: str) -> str:
 def test_every_learner_gets_feedback_with_the_score(
     learner: Learner, course: Course, scores: dict[str, dict[str, Any]]
 ) -> None:
-    assert f"(Score: {scores[learner.id]['points']} / 40.0)" in feedback_text(course, learner.id)
+    assert f"activations: {scores[learner.id]['points']:g} of 40 points" in feedback_text(course, learner.id)
 
 
 def test_feedback_shows_the_message_of_a_failed_test(course: Course) -> None:

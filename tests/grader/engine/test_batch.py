@@ -1,7 +1,9 @@
 """A class graded by the engine: the same rows as nbgrader's own autograde leaves, whatever else is handed in."""
 
+import errno
 import functools
 import json
+import multiprocessing
 import os
 import shutil
 import sqlite3
@@ -13,11 +15,12 @@ import nbformat
 import pytest
 
 from grader.course import Course
-from grader.engine import batch
-from grader.engine.batch import Outcome, grade_unit
+from grader.engine import batch, process
+from grader.engine.batch import Outcome, grade_unit, verdicts
 from grader.engine.gradebook import NO_RESPONSE, Writer
+from grader.engine.process import GradingProcess, Job
 from grader.engine.verdict import CRASHED, GRADED, MISSING, REPAIRED, TIMED_OUT, UNREADABLE, Limits
-from grader.exceptions import NotReleasedError, UnknownUnitError
+from grader.exceptions import GradebookUnwritableError, NotReleasedError, UnknownUnitError, UnwritableError
 from grader.notebooks import grade_id, read_notebook
 from grader.scores import scores
 from tests.grader.engine.courses import (
@@ -236,7 +239,7 @@ def test_feedback_has_the_score_and_no_hidden_test(handed_back: CourseCopy) -> N
         if score.learner not in BACK:
             continue
         text = feedback_text(course, score.learner)
-        assert f"(Score: {score.points} / 40.0)" in text
+        assert f"{score.points:g} of 40 points" in text
         assert [line for line in lines if line in text] == []
         assert "HIDDEN TESTS" not in text
 
@@ -293,30 +296,33 @@ def test_graded_anew_by_force_the_work_of_a_person_is_kept(changeable: Course) -
 # ------------------------------------------------------------------------------- workers and locks that fail
 
 
-def killed_at(monkeypatch: pytest.MonkeyPatch, victim: str, times: int) -> None:
-    """Let the worker that gets a learner's submission be killed, a number of times."""
-    give = batch._Worker.give
+def killed_at(monkeypatch: pytest.MonkeyPatch, course: Course, victim: str, times: int) -> None:
+    """Let the process that gets a learner's submission be killed, a number of times."""
+    data = (course.submitted / victim / UNIT / f"{UNIT}.ipynb").read_bytes()
+    ask, left = GradingProcess.ask, [times]
 
-    def kill(worker: batch._Worker, task: batch._Task) -> None:
-        give(worker, task)
-        if task.learner == victim and task.tries <= times:
-            worker.process.kill()
+    def kill(process: GradingProcess, job: Job) -> None:
+        ask(process, job)
+        if job.data == data and left[0]:
+            left[0] -= 1
+            process.kill()
 
-    monkeypatch.setattr(batch._Worker, "give", kill)
+    monkeypatch.setattr(GradingProcess, "ask", kill)
 
 
 def two(course: Course) -> list[str]:
     released = course.exercise(UNIT).read_text(encoding="utf-8")
     hand_in(course, "ada", released)
-    hand_in(course, "zoe", released)
+    hand_in(course, "zoe", f"{released}\n")
     return ["ada", "zoe"]
 
 
 def test_a_submission_whose_worker_dies_is_tried_once_more(
     open_course: Course, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    killed_at(monkeypatch, "ada", 1)
-    (outcome,) = grade_unit(open_course, UNIT, two(open_course)[:1], workers=1)
+    learners = two(open_course)
+    killed_at(monkeypatch, open_course, "ada", 1)
+    (outcome,) = grade_unit(open_course, UNIT, learners[:1], workers=1)
     assert outcome.verdict is not None
     assert outcome.verdict.status == GRADED
 
@@ -324,8 +330,9 @@ def test_a_submission_whose_worker_dies_is_tried_once_more(
 def test_a_submission_whose_workers_die_gets_a_verdict_and_the_others_are_graded(
     open_course: Course, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    killed_at(monkeypatch, "ada", 2)
-    found = {outcome.learner: outcome for outcome in grade_unit(open_course, UNIT, two(open_course), workers=1)}
+    learners = two(open_course)
+    killed_at(monkeypatch, open_course, "ada", 2)
+    found = {outcome.learner: outcome for outcome in grade_unit(open_course, UNIT, learners, workers=1)}
     assert status(found, "ada") == CRASHED
     assert status(found, "zoe") == GRADED
     comment = rows(open_course)["ada"]["comments"]["relu"][0]
@@ -337,8 +344,8 @@ def test_a_submission_whose_workers_die_gets_a_verdict_and_the_others_are_graded
 
 
 def test_a_worker_that_hangs_is_ended(open_course: Course, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch, "START_SECONDS", 0.0)
-    monkeypatch.setattr(batch, "GRACE_SECONDS", 0.0)
+    monkeypatch.setattr(process, "START_SECONDS", 0.0)
+    monkeypatch.setattr(process, "GRACE_SECONDS", 0.0)
     limits = Limits(total_seconds=0.05)
     (outcome,) = grade_unit(open_course, UNIT, two(open_course)[:1], workers=1, limits=limits)
     assert outcome.verdict is not None
@@ -429,3 +436,163 @@ def test_a_unit_that_is_none_or_was_not_released_is_named(open_course: Course) -
 
 def test_nobody_to_grade_is_no_fault(open_course: Course) -> None:
     assert grade_unit(open_course, UNIT, []) == []
+
+
+# ------------------------------------------------------------------------------ the journal, and runs gone on with
+
+
+def no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let nothing be graded by a process any more."""
+
+    def none(*arguments: object) -> None:
+        raise AssertionError("a grading process was started")
+
+    monkeypatch.setattr(GradingProcess, "__init__", none)
+
+
+def cut_off(course: Course, monkeypatch: pytest.MonkeyPatch, learners: list[str]) -> None:
+    """Grade while the gradebook is locked, so that all verdicts stay in the journal."""
+    locker = sqlite3.connect(course.var / "gradebook.db", isolation_level=None)
+    opened = batch._Keeper.open
+
+    def locked(keeper: batch._Keeper) -> None:
+        opened(keeper)
+        if not locker.in_transaction:
+            locker.execute("BEGIN IMMEDIATE")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(batch, "Writer", functools.partial(Writer, patience=0.1))
+        patched.setattr(batch._Keeper, "open", locked)
+        # The first one may be kept before the lock is there.
+        patched.setattr(batch._Keeper, "_try", lambda keeper: None)
+        found = grade_unit(course, UNIT, learners, workers=1)
+    locker.close()
+    assert all("locked by another program" in outcome.error for outcome in found)
+    assert rows(course) == {}
+    assert sorted(path.name for path in journal_of(course).iterdir()) == [f"{name}.verdict" for name in learners]
+
+
+def journal_of(course: Course) -> Path:
+    return course.var / "journal" / UNIT
+
+
+def test_the_next_run_takes_journalled_verdicts_without_grading_again(
+    open_course: Course, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learners = two(open_course)
+    hand_in(open_course, "ada", f"{DEMO.due.year + 1}-01-01 00:00:00 UTC", "timestamp.txt")
+    cut_off(open_course, monkeypatch, learners)
+    with monkeypatch.context() as patched:
+        no_processes(patched)
+        found = grade_unit(open_course, UNIT, learners)
+    assert [(outcome.skipped, outcome.error) for outcome in found] == [(False, "")] * 2
+    assert status({outcome.learner: outcome for outcome in found}, "ada") == GRADED
+    assert list(journal_of(open_course).iterdir()) == []
+    resumed, files = rows(open_course), snapshot(open_course)
+    assert resumed["ada"]["late"] > 0
+    grade_unit(open_course, UNIT, learners, force=True)
+    assert (rows(open_course), snapshot(open_course)) == (resumed, files)
+
+
+def test_by_force_a_journalled_verdict_is_reached_anew(
+    open_course: Course, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut_off(open_course, monkeypatch, two(open_course)[:1])
+    no_processes(monkeypatch)
+    with pytest.raises(AssertionError, match="a grading process was started"):
+        grade_unit(open_course, UNIT, ["ada"], force=True)
+
+
+def test_a_journalled_verdict_of_an_earlier_submission_does_not_count(
+    open_course: Course, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut_off(open_course, monkeypatch, two(open_course)[:1])
+    hand_in(open_course, "ada", "my answers are on paper")
+    (outcome,) = grade_unit(open_course, UNIT, ["ada"])
+    assert status({"ada": outcome}, "ada") == UNREADABLE
+    assert list(journal_of(open_course).iterdir()) == []
+
+
+def test_a_journalled_verdict_that_is_damaged_is_set_aside_with_a_remark(
+    open_course: Course, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut_off(open_course, monkeypatch, two(open_course)[:1])
+    (journal_of(open_course) / "ada.verdict").write_bytes(b"\x80\x04]\x94.")
+    (outcome,) = grade_unit(open_course, UNIT, ["ada"])
+    assert status({"ada": outcome}, "ada") == GRADED
+    assert outcome.remark.startswith("the journalled verdict ")
+    assert "cannot be read" in outcome.remark
+    assert [path.name for path in journal_of(open_course).iterdir()] == ["ada.verdict.unreadable"]
+
+
+def test_a_disk_that_is_full_stops_the_run_and_the_next_one_goes_on_with_it(
+    open_course: Course, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learners = two(open_course)
+    with monkeypatch.context() as patched:
+
+        def full(*arguments: object) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        patched.setattr(batch, "write_graded", full)
+        with pytest.raises(UnwritableError, match="autograded cannot be written: No space left on device; "):
+            grade_unit(open_course, UNIT, learners, workers=1)
+    assert not open_course.autograded.exists()
+    found = grade_unit(open_course, UNIT, learners)
+    assert [outcome.error for outcome in found] == ["", ""]
+    assert sorted(rows(open_course)) == learners
+    assert list(journal_of(open_course).iterdir()) == []
+
+
+def test_a_gradebook_that_is_read_only_is_named_and_no_verdict_is_lost(
+    open_course: Course, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learners = two(open_course)[:1]
+    config = open_course.root / "nbgrader_config.py"
+    text = config.read_text(encoding="utf-8")
+    readable = f"sqlite:///file:{open_course.var / 'gradebook.db'}?mode=ro&uri=true"
+    config.write_text(f"{text}\nc.CourseDirectory.db_url = {readable!r}\n", encoding="utf-8")
+    with pytest.raises(GradebookUnwritableError, match=r"^the gradebook .* is read-only; "):
+        grade_unit(open_course, UNIT, learners)
+    assert not open_course.autograded.exists()
+    config.write_text(text, encoding="utf-8")
+    no_processes(monkeypatch)
+    (outcome,) = grade_unit(open_course, UNIT, learners)
+    assert status({"ada": outcome}, "ada") == GRADED
+
+
+def test_a_submission_that_vanishes_is_named_and_recorded_as_nothing(open_course: Course) -> None:
+    learners = missing(open_course, 2)
+    shutil.rmtree(open_course.submitted / learners[1])
+    found = grade_unit(open_course, UNIT, learners)
+    gone = f"the submission grader/var/submitted/{learners[1]}/{UNIT} is no longer there"
+    assert found[1].error.startswith(gone)
+    assert learners[1] not in rows(open_course)
+    assert not found[0].error
+
+
+def test_a_verdict_can_be_had_without_writing_anything(open_course: Course) -> None:
+    learners = [*two(open_course), *missing(open_course, 1), "bad*id"]
+    (open_course.submitted / "bad*id" / UNIT).mkdir(parents=True)
+    before = {str(path): path.stat().st_mtime_ns for path in open_course.root.rglob("*")}
+    found = {
+        learner: (verdict, error) for learner, verdict, error in verdicts(open_course, UNIT, learners, workers=1)
+    }
+    assert {str(path): path.stat().st_mtime_ns for path in open_course.root.rglob("*")} == before
+    assert sorted(found) == sorted(learners)
+    ada, gone = found["ada"][0], found["learner-00"][0]
+    assert ada is not None
+    assert ada.status == GRADED
+    assert gone is not None
+    assert gone.status == MISSING
+    assert found["bad*id"][0] is None
+    assert "can be no learner's id" in found["bad*id"][1]
+
+
+def test_no_process_outlives_a_run_that_is_broken_off(open_course: Course) -> None:
+    def stop(outcome: Outcome) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        grade_unit(open_course, UNIT, two(open_course), workers=2, progress=stop)
+    assert [child for child in multiprocessing.active_children() if child.name == "ffn-grader"] == []

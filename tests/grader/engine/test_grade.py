@@ -182,3 +182,16 @@ def test_answers_that_never_end_leave_time_for_the_others(sandbox: Sandbox) -> N
     # At four seconds each, the three loops would use up everything.
     verdict = graded(sandbox, cells, loops, replace(LIMITS, cell_seconds=4.0, total_seconds=12.0))
     assert points(verdict)["test_3"] == 1
+
+
+def test_every_cell_that_ran_has_its_seconds(sandbox: Sandbox) -> None:
+    cells = [
+        new_code_cell("import time"),
+        answer("def wait():\n    time.sleep(0.05)", "wait"),
+        hidden("wait()", "hidden_wait", ahead="wait()\n"),
+    ]
+    timings = graded(sandbox, cells, {}).timings
+    # A cell without a name is there twice: the exercise's, and the learner's copy of it.
+    assert [name for name, _ in timings] == ["cell 1", "cell 2", "wait", "hidden_wait"]
+    # Its visible part has run once, and then all of it.
+    assert dict(timings)["hidden_wait"] >= 0.15

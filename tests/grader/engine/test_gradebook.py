@@ -4,6 +4,7 @@ import sqlite3
 import threading
 import time
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,12 +13,17 @@ from grader.course import Course
 from grader.engine.gradebook import NO_RESPONSE, Writer
 from grader.engine.verdict import CRASHED, MISSING, TIMED_OUT, UNREADABLE
 from grader.exceptions import (
+    GradebookDamagedError,
     GradebookDiffersError,
+    GradebookFolderError,
+    GradebookFullError,
     GradebookLockedError,
+    GradebookReadOnlyError,
     InvalidLearnerError,
     NotReleasedError,
 )
 from tests.grader.engine.courses import DUE, UNIT, WRITTEN, a_verdict, by_hand, db_url, forget_unit, rows
+from tests.helpers import CourseCopy, said_once
 
 pytestmark = pytest.mark.slow
 
@@ -245,3 +251,108 @@ def test_cells_that_are_not_those_of_the_gradebook_are_named(open_course: Course
         with pytest.raises(GradebookDiffersError):
             writer.check(assignment)
         assert writer.graded(UNIT) == set()
+
+
+# ------------------------------------------------------------------------------- gradebooks that cannot be written
+
+
+def test_a_unit_that_is_taken_out_between_two_verdicts_is_noticed(open_course: Course) -> None:
+    assignment, verdict = a_verdict(open_course)
+    with Writer(db_url(open_course), open_course.config()) as writer:
+        writer.save(UNIT, "ada", verdict, None, assignment)
+        forget_unit(open_course)
+        with pytest.raises(NotReleasedError):
+            writer.save(UNIT, "bob", verdict, None, assignment)
+
+
+def test_points_that_change_between_two_verdicts_are_noticed(open_course: Course) -> None:
+    assignment, verdict = a_verdict(open_course)
+    with Writer(db_url(open_course), open_course.config()) as writer:
+        writer.save(UNIT, "ada", verdict, None, assignment)
+        other = sqlite3.connect(open_course.var / "gradebook.db")
+        other.execute("UPDATE grade_cells SET max_score = max_score + 1")
+        other.commit()
+        other.close()
+        with pytest.raises(GradebookDiffersError):
+            writer.save(UNIT, "bob", verdict, None, assignment)
+    assert set(rows(open_course)) == {"ada"}
+
+
+def test_a_due_time_that_changes_between_two_verdicts_counts(open_course: Course) -> None:
+    config = open_course.config()
+    config.AssignLatePenalties.plugin_class = "nbgrader.plugins.LateSubmissionPlugin"
+    config.LateSubmissionPlugin.penalty_method = "zero"
+    assignment, verdict = a_verdict(open_course)
+    with Writer(db_url(open_course), config) as writer:
+        writer.save(UNIT, "ada", verdict, DUE, assignment)
+        other = sqlite3.connect(open_course.var / "gradebook.db")
+        other.execute("UPDATE assignment SET duedate = datetime(duedate, '-1 hour') || '.000000'")
+        other.commit()
+        other.close()
+        writer.save(UNIT, "bob", verdict, DUE, assignment)
+    assert {name: row["penalty"] for name, row in rows(open_course).items()} == {"ada": None, "bob": 37}
+
+
+def test_a_gradebook_that_may_not_be_written_is_named(open_course: Course) -> None:
+    before = rows(open_course)
+    place = open_course.var / "gradebook.db"
+    assignment, verdict = a_verdict(open_course)
+    # Not by its mode: root may write whatever that is.
+    with (
+        Writer(f"sqlite:///file:{place}?mode=ro&uri=true", open_course.config()) as writer,
+        pytest.raises(GradebookReadOnlyError, match=r"gradebook\.db is read-only; allow yourself to write it"),
+    ):
+        writer.save(UNIT, "ada", verdict, None, assignment)
+    assert rows(open_course) == before
+
+
+def test_a_gradebook_in_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
+    with pytest.raises(GradebookFolderError, match=r"none/gradebook\.db cannot be opened.*make it, or correct"):
+        Writer(f"sqlite:///{tmp_path / 'none' / 'gradebook.db'}")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_is_no_database_is_named_and_left_alone(tmp_path: Path) -> None:
+    place = tmp_path / "gradebook.db"
+    place.write_bytes(b"no database at all, and longer than the head of one would be" * 20)
+    before = place.read_bytes()
+    with pytest.raises(GradebookDamagedError, match=r"gradebook\.db is damaged, or no gradebook; put back"):
+        Writer(f"sqlite:///{place}")
+    assert place.read_bytes() == before
+
+
+def test_a_damaged_database_is_named(open_course: Course) -> None:
+    assignment, verdict = a_verdict(open_course)
+    place = open_course.var / "gradebook.db"
+    data = bytearray(place.read_bytes())
+    # The first page has the list of tables; all of theirs come after it.
+    data[4096:] = b"\xff" * (len(data) - 4096)
+    place.write_bytes(data)
+    with pytest.raises(GradebookDamagedError):
+        Writer(db_url(open_course), open_course.config()).save(UNIT, "ada", verdict, None, assignment)
+
+
+def test_a_full_disk_is_named_and_nothing_of_the_verdict_is_left(open_course: Course) -> None:
+    assignment, verdict = a_verdict(open_course)
+    with Writer(db_url(open_course), open_course.config()) as writer:
+        with writer._transaction() as connection:
+            # No page more than there are: the same error as that of a disk without room.
+            connection.exec_driver_sql("PRAGMA max_page_count = 1")
+        done: list[str] = []
+
+        def fill() -> None:
+            for number in range(1_000):
+                writer.save(UNIT, f"learner-{number}", verdict, None, assignment)
+                done.append(f"learner-{number}")
+
+        with pytest.raises(GradebookFullError, match="its disk is full, or fails; make room and grade again"):
+            fill()
+    assert set(rows(open_course)) == set(done)
+
+
+def test_a_command_says_in_one_sentence_that_the_gradebook_is_damaged(open_course: Course) -> None:
+    (open_course.var / "gradebook.db").write_bytes(b"no database" * 200)
+    for command in (("scores", UNIT), ("release", UNIT), ("feedback", UNIT)):
+        done = CourseCopy(open_course.root).grader(*command)
+        assert done.returncode == 1
+        said_once(done.stderr)

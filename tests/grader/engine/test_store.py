@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -24,9 +25,10 @@ from grader.engine.store import (
     read_bytes,
     record_of,
     require_learner,
+    valid_bytes,
     write_graded,
 )
-from grader.engine.verdict import GRADED, MISSING, REPAIRED, UNREADABLE, Limits, Note, Verdict
+from grader.engine.verdict import GRADED, MISSING, REPAIRED, UNREADABLE, Limits, Note, TestResult, Verdict
 from grader.exceptions import BrokenReferenceError, InvalidLearnerError, UnknownUnitError
 from grader.notebooks import grade_id
 from tests.grader.engine.courses import UNIT, hand_in, restored
@@ -64,6 +66,7 @@ def test_a_submission_is_read_with_its_time(course: Course) -> None:
     [
         ("2026-01-15 12:00:00", 12),
         ("2026-01-15T12:00:00+02:00", 10),
+        ("2026-01-15 12:00:00 +0100", 11),
         ("2026-01-15 12:00:00 Europe/Berlin", 11),
     ],
 )
@@ -258,7 +261,8 @@ def test_a_graded_notebook_is_valid_and_always_the_same(assignment: Assignment) 
     nbformat.validate(first)
     again = graded_notebook(assignment, verdict(assignment), {"x": "y"})
     assert notebook_bytes(first) == notebook_bytes(again)
-    assert first["metadata"][RECORD_KEY] == {"status": GRADED, "sandbox": "full", "x": "y"}
+    record = first["metadata"][RECORD_KEY]
+    assert (record["status"], record["sandbox"], record["x"]) == (GRADED, "full", "y")
     assert "To the" not in notebook_bytes(first).decode()
 
 
@@ -309,10 +313,12 @@ def test_what_was_there_stays_when_the_new_cannot_be_written(
 ) -> None:
     write_graded(course, "ada", UNIT, b"one", None)
 
-    def full(descriptor: int) -> None:
+    def full(path: Path, data: bytes) -> int:
+        with path.open("wb") as stream:
+            stream.write(data[:1])
         raise OSError("no space left")
 
-    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(OSError, match="no space left"):
         write_graded(course, "ada", UNIT, b"two", None)
     assert (course.autograded / "ada" / UNIT / f"{UNIT}.ipynb").read_bytes() == b"one"
@@ -345,4 +351,102 @@ def test_a_notebook_without_a_record_has_an_empty_one(course: Course, text: str)
 def test_a_record_is_read_back(course: Course, assignment: Assignment) -> None:
     notebook = notebook_bytes(graded_notebook(assignment, verdict(assignment), {"submission": "abc"}))
     write_graded(course, "ada", UNIT, notebook, None)
-    assert record_of(course, "ada", UNIT) == {"status": GRADED, "sandbox": "full", "submission": "abc"}
+    found = record_of(course, "ada", UNIT)
+    assert (found["status"], found["sandbox"], found["submission"]) == (GRADED, "full", "abc")
+
+
+def test_the_record_has_what_became_of_every_test_cell(assignment: Assignment) -> None:
+    result = TestResult("test_relu", "relu", 0.0, 1.0, "relu is wrong on 1.")
+    note = Note("relu", "To the learner.", "To the instructor.")
+    graded = verdict(
+        assignment, results=(result,), notes=(note,), flags=("relu uses ffn",), timings=(("cell 1", 0.00149),)
+    )
+    record = graded_notebook(assignment, graded)["metadata"][RECORD_KEY]
+    assert record["results"] == [
+        {"cell": "test_relu", "step": "relu", "points": 0.0, "max_points": 1.0, "message": "relu is wrong on 1."}
+    ]
+    assert record["notes"] == [{"cell": "relu", "learner": "To the learner.", "instructor": "To the instructor."}]
+    assert record["flags"] == ["relu uses ffn"]
+    assert record["seconds"] == {"cell 1": 0.001}
+
+
+def test_what_a_learner_chose_is_bounded_in_the_record_and_can_be_written(assignment: Assignment) -> None:
+    result = TestResult("test_relu", "relu", 0.0, 1.0, "x" * 100_000)
+    notes = (Note("\ud800", "\udfff" * 5_000, "y" * 5_000),) * 5_000
+    graded = verdict(assignment, results=(result,), notes=notes, flags=("z" * 5_000,) * 5_000)
+    notebook = graded_notebook(assignment, graded)
+    assert len(json.dumps(notebook["metadata"][RECORD_KEY])) < 400_000
+    assert json.loads(notebook_bytes(notebook)) == notebook
+
+
+def good(assignment: Assignment) -> Any:
+    """A graded notebook with an output of every kind."""
+    notebook = graded_notebook(assignment, verdict(assignment, REPAIRED))
+    cell = next(cell for cell in notebook["cells"] if cell["cell_type"] == "code")
+    texts = {"text/plain": "1"}
+    cell["outputs"] = [
+        {"output_type": "stream", "name": "stdout", "text": "x"},
+        {"output_type": "error", "ename": "E", "evalue": "e", "traceback": ["t"]},
+        {"output_type": "display_data", "data": texts, "metadata": {}},
+        {"output_type": "execute_result", "data": texts, "metadata": {}, "execution_count": 1},
+    ]
+    return json.loads(json.dumps(notebook))
+
+
+def test_a_good_notebook_is_written_as_it_is(assignment: Assignment) -> None:
+    notebook = good(assignment)
+    nbformat.validate(notebook)
+    assert valid_bytes(notebook) == notebook_bytes(notebook)
+
+
+def code_cell(notebook: Any) -> Any:
+    return next(cell for cell in notebook["cells"] if cell["cell_type"] == "code")
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda n: n["cells"].insert(1, dict(n["cells"][0])),
+        lambda n: n["cells"].insert(1, "x"),
+        lambda n: n.update(nbformat_minor=4),
+        lambda n: n["cells"][0].update(id="a b"),
+        lambda n: n["cells"][0].update(source=1),
+        lambda n: n["cells"][0].update(metadata=[]),
+        lambda n: n["cells"][0].update(cell_type="heading"),
+        lambda n: n["cells"][0].update(outputs=[]),
+        lambda n: code_cell(n).pop("outputs"),
+        lambda n: code_cell(n).update(execution_count="1"),
+        lambda n: code_cell(n)["outputs"][0].update(text=None),
+        lambda n: code_cell(n)["outputs"][0].update(name=1),
+        lambda n: code_cell(n)["outputs"][0].update(more="x"),
+        lambda n: code_cell(n)["outputs"][1].update(traceback=[1]),
+        lambda n: code_cell(n)["outputs"][1].pop("ename"),
+        lambda n: code_cell(n)["outputs"][2].update(data={"text/plain": 1}),
+        lambda n: code_cell(n)["outputs"][2].update(output_type="other"),
+        lambda n: code_cell(n)["outputs"][3].update(execution_count="x"),
+    ],
+)
+def test_what_is_no_cell_of_a_notebook_is_refused(assignment: Assignment, spoil: Callable[[Any], Any]) -> None:
+    notebook = good(assignment)
+    spoil(notebook)
+    with pytest.raises(ValueError, match="graded notebook"):
+        valid_bytes(notebook)
+
+
+def times(course: Course) -> dict[str, int]:
+    return {path.name: path.stat().st_ino for path in course.autograded.rglob("*.*") if path.is_file()}
+
+
+def test_a_notebook_that_differs_in_seconds_alone_is_left_as_it_is(course: Course, assignment: Assignment) -> None:
+    when = datetime(2026, 1, 15)
+    first, other = (
+        notebook_bytes(graded_notebook(assignment, verdict(assignment, timings=(("relu", seconds),))))
+        for seconds in (0.5, 0.75)
+    )
+    assert first != other
+    write_graded(course, "ada", UNIT, first, when)
+    before = times(course)
+    write_graded(course, "ada", UNIT, other, when)
+    assert times(course) == before
+    write_graded(course, "ada", UNIT, other, None)
+    assert record_of(course, "ada", UNIT)["seconds"] == {"relu": 0.75}

@@ -1,0 +1,1 @@
+"""The commands of `grader`, each in a module of its own."""

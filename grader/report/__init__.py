@@ -1,0 +1,1 @@
+"""What a class made of a unit, on one page: ``grader report UNIT``."""

@@ -1,0 +1,1 @@
+"""The instructor's handbook, read and run as a person would."""
