@@ -91,6 +91,7 @@ bench: venv ## compare speeds side by side (bench/)
 	@$(BIN)/python -m bench.check
 	@$(BIN)/python -m bench.lighthouse
 	@$(BIN)/python -m bench.browser
+	@$(BIN)/python -m bench.scale
 
 lock: venv ## pin requirements.txt anew from pyproject.toml (needs the network)
 	@$(BIN)/python tools/lock.py
