@@ -212,6 +212,7 @@ def test_after_an_endless_loop_a_restart_of_the_kernel_works_and_no_typed_code_i
 ) -> None:
     learner = Learner(context.new_page(), address)
     page = learner.open("worked-cells")
+    expect(page.locator(".jp-CodeCell", has_text="YOUR CODE HERE").first).to_be_visible(timeout=PATIENCE)
     texts = page.locator(".jp-CodeCell").all_inner_texts()
     cell = page.locator(".jp-CodeCell").nth(next(n for n, text in enumerate(texts) if "YOUR CODE HERE" in text))
     loop = "while True: pass  # mine"
