@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.course import Course
-from grader.engine.batch import verdicts
+from grader.engine.batch import is_unchanged, verdicts
 from grader.engine.gradebook import Writer
 from grader.engine.read import UnreadableError
 from grader.engine.restore import Assignment
@@ -183,7 +183,7 @@ class _Trial:
         unit = self._assignment.unit
         before = self._look(learner, learners)
         submission, record = self._handed_in(learner, limits)
-        same = bool(record) and record["submission"] == before.record.get("submission")
+        same = is_unchanged(record, before.record.get("submission"), graded=before.marks is not None)
         try:
             self._writer.save(
                 unit,
@@ -191,7 +191,7 @@ class _Trial:
                 verdict,
                 None if submission is None else submission.timestamp,
                 self._assignment,
-                unchanged=same and before.marks is not None,
+                unchanged=same,
             )
         except GraderError as error:
             return Difference(learner, error=str(error))

@@ -1,7 +1,6 @@
 """`grader autograde`: grade a unit's submissions, on this machine or on a Dask cluster."""
 
 import json
-import re
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -11,6 +10,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from grader.commands.options import grading_options, require_one_place
 from grader.course import Course
 from grader.exceptions import GraderError
 
@@ -23,7 +23,6 @@ _ERR = Console(stderr=True, highlight=False)
 SMALL = 100
 """Learners up to which each has a line where output is no terminal."""
 EVERY_SECONDS = 5.0
-_ADDRESS = re.compile(r"(tcp|tls|ws|wss|ucx)://[^\s/]+:\d{1,5}")
 _CLUSTER = """\b
 To grade on more machines:
   dask scheduler                     on one of them
@@ -34,27 +33,11 @@ submissions travel to them, and results come back. No shared disk.
 """
 
 
-def _address(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    if value is not None and not _ADDRESS.fullmatch(value):
-        raise click.BadParameter(f"{value!a} is no address of a Dask scheduler; one is tcp://localhost:8786.")
-    return value
-
-
 @click.command(epilog=_CLUSTER)
 @click.argument("unit")
 @click.option("--learner", help="Grade this learner's submission only.")
 @click.option("--force", is_flag=True, help="Grade again what is graded already.")
-@click.option(
-    "--sandbox",
-    type=click.Choice(["full", "none"]),
-    default="full",
-    show_default=True,
-    help="How learner code is kept apart; none runs it with your rights, for code that you trust.",
-)
-@click.option("--workers", type=click.IntRange(1, 64), help="Submissions at a time (default: one a core).")
-@click.option(
-    "--scheduler", metavar="ADDRESS", callback=_address, help="Grade on the Dask cluster at this address."
-)
+@grading_options
 @click.option("--json", "as_json", is_flag=True, help="Write the verdicts as JSON for other programs.")
 @click.pass_obj
 def autograde(
@@ -72,8 +55,7 @@ def autograde(
     Every submission gets a verdict, whatever is in it. A run that is cut off is gone on with by the next one. Exit
     status 1 where a verdict could not be written down.
     """
-    if scheduler is not None and workers is not None:
-        raise click.UsageError("--workers is for this machine; a Dask cluster has the workers that were started.")
+    require_one_place(workers, scheduler)
     course = course_of()
     course.require_unit(unit)
     learners = course.require_learners(unit, learner)

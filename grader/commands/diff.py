@@ -10,6 +10,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from grader.commands.options import grading_options, require_one_place
 from grader.course import Course
 from grader.exceptions import UngradedError
 
@@ -37,15 +38,7 @@ The keys of --json:
 @click.argument("unit")
 @click.option("--learner", help="Grade this learner's submission only.")
 @click.option("--exit-code", is_flag=True, help="End with exit status 1 where something would change.")
-@click.option(
-    "--sandbox",
-    type=click.Choice(["full", "none"]),
-    default="full",
-    show_default=True,
-    help="How learner code is kept apart; none runs it with your rights, for code that you trust.",
-)
-@click.option("--workers", type=click.IntRange(1, 64), help="Submissions at a time (default: one a core).")
-@click.option("--scheduler", metavar="ADDRESS", help="Grade on the Dask cluster there, such as tcp://host:8786.")
+@grading_options
 @click.option("--json", "as_json", is_flag=True, help="Write JSON for other programs.")
 @click.pass_obj
 def diff(
@@ -66,6 +59,7 @@ def diff(
     """
     from grader.diff import differences
 
+    require_one_place(workers, scheduler)
     course = course_of()
     course.require_unit(unit)
     learners = course.require_learners(unit, learner)

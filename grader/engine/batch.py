@@ -14,7 +14,7 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Any
@@ -49,7 +49,7 @@ from grader.exceptions import (
 )
 from grader.policy import require_policy
 
-__all__ = ["Outcome", "grade_each", "grade_unit", "missing", "noted", "unreadable", "verdicts"]
+__all__ = ["Outcome", "grade_each", "grade_unit", "is_unchanged", "missing", "noted", "unreadable", "verdicts"]
 
 _AGAIN_SECONDS = 5.0
 
@@ -353,6 +353,11 @@ def unreadable(assignment: Assignment, error: UnreadableError) -> Verdict:
     return replace(missing(assignment), status=UNREADABLE, learner=said, instructor=f"{said} Nothing was run.")
 
 
+def is_unchanged(record: Mapping[str, str], known: object, *, graded: bool) -> bool:
+    """Whether a submission is the one of the last grading, whose digest is ``known``, and in the gradebook."""
+    return bool(record) and record["submission"] == known and graded
+
+
 def _load_gradebook(cluster: Cluster) -> None:
     cluster.wait_for_import()
     importlib.import_module("nbgrader.api")
@@ -474,7 +479,7 @@ class _Keeper:
     def _save(self, entry: Entry, known: str) -> Outcome:
         learner, unit = entry.learner, self._assignment.unit
         assert self._writer is not None
-        unchanged = bool(entry.record) and entry.record["submission"] == known and learner in self._graded
+        unchanged = is_unchanged(entry.record, known, graded=learner in self._graded)
         verdict = entry.verdict
         try:
             self._writer.save(unit, learner, verdict, entry.when, self._assignment, unchanged=unchanged)

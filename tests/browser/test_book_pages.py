@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, BrowserContext, Page
 
 from tests.browser.conftest import Seen
 from tests.browser.front import axe_violations
+from tests.browser.lite import serving
 from tests.helpers import ROOT
 from tools.contents import pages
 from tools.serve import Handler
@@ -58,13 +59,8 @@ def address() -> Iterator[str]:
     if not (HTML / "index.html").exists():
         message = "the book is not built (make book)"
         pytest.fail(message) if os.environ.get("CI") else pytest.skip(message)
-    handler = functools.partial(Handler, directory=HTML)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+    with serving(HTML) as served:
+        yield served
 
 
 @pytest.fixture(scope="module")

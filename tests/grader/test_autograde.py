@@ -98,16 +98,18 @@ def test_what_an_instructor_should_look_at_is_said_at_the_end(capsys: pytest.Cap
         tally.complain()
 
 
+@pytest.mark.parametrize("command", ["autograde", "diff"])
 @pytest.mark.parametrize("address", ["localhost", "localhost:8786", "http://localhost:8786", "tcp://localhost"])
-def test_what_is_no_address_of_a_scheduler_is_wrong_usage(address: str) -> None:
-    done = CliRunner().invoke(cli, ["autograde", "gates", "--scheduler", address])
+def test_what_is_no_address_of_a_scheduler_is_wrong_usage(address: str, command: str) -> None:
+    done = CliRunner().invoke(cli, [command, "gates", "--scheduler", address])
     assert done.exit_code == 2
     assert f"'{address}' is no address of a Dask scheduler; one is tcp://localhost:8786." in done.stderr.replace(
         "\n", " "
     )
 
 
-def test_workers_of_this_machine_and_a_cluster_exclude_each_other() -> None:
-    done = CliRunner().invoke(cli, ["autograde", "gates", "--scheduler", "tcp://a:1", "--workers", "2"])
+@pytest.mark.parametrize("command", ["autograde", "diff"])
+def test_workers_of_this_machine_and_a_cluster_exclude_each_other(command: str) -> None:
+    done = CliRunner().invoke(cli, [command, "gates", "--scheduler", "tcp://a:1", "--workers", "2"])
     assert done.exit_code == 2
     assert "--workers is for this machine" in done.stderr
