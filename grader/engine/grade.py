@@ -6,7 +6,6 @@ import io
 import linecache
 import signal
 import symtable
-import tempfile
 import threading
 import time
 import traceback
@@ -14,7 +13,6 @@ import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from types import CodeType
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
@@ -75,7 +73,7 @@ def grade(assignment: Assignment, submission: bytes | None, limits: Limits, sand
     if not restored.found:
         learner = "The file has no cell of this exercise. Hand in the notebook that you were given."
         return Verdict(UNREADABLE, learner, "The notebook has no answer cell of this unit.", _none(assignment))
-    with _beside(assignment.files):
+    with sandbox.beside(assignment.files), _alarm():
         before = time.monotonic()
         scripts = _scripts(assignment, limits, sandbox)
         # What is found out for all of them is none of this one's time.
@@ -110,18 +108,6 @@ def _scripts(assignment: Assignment, limits: Limits, sandbox: Sandbox) -> "Scrip
         if not rehearsal.lost:
             known.scripts = rehearsal.scripts
     return known.scripts
-
-
-@contextlib.contextmanager
-def _beside(files: Iterable[tuple[str, bytes]]) -> Iterator[None]:
-    """Be in a folder that holds the assignment's files, where locked cells and tests find them by their names."""
-    with tempfile.TemporaryDirectory(prefix="ffn-checker-") as folder:
-        for name, content in files:
-            path = Path(folder) / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
-        with contextlib.chdir(folder):
-            yield
 
 
 def _none(assignment: Assignment) -> tuple[TestResult, ...]:
@@ -471,8 +457,8 @@ class _Run:
 
 
 @contextlib.contextmanager
-def _at_most(seconds: float) -> Iterator[None]:
-    """End a test cell whose own lines take too long, which no deadline of a session does; in the main thread only."""
+def _alarm() -> Iterator[None]:
+    """Let an alarm end a test cell; only the main thread hears one."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -481,13 +467,24 @@ def _at_most(seconds: float) -> Iterator[None]:
         raise SessionLostError("the time was over", timed_out=True)
 
     before = signal.signal(signal.SIGALRM, late)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+@contextlib.contextmanager
+def _at_most(seconds: float) -> Iterator[None]:
+    """End a test cell whose own lines take too long, which no deadline of a session does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
     # The session's own deadline comes first, where it is the learner's code that takes so long.
     signal.setitimer(signal.ITIMER_REAL, seconds + _GRACE_SECONDS)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 @cache

@@ -9,7 +9,7 @@ import sys
 import sysconfig
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -77,6 +77,13 @@ def _as_nobody() -> list[str]:
     return ["/bin/sh", "-c", f'mount -t proc proc /proc && exec {drop} -- "$@"', "sh"]
 
 
+def _fill(folder: str, files: Iterable[tuple[str, bytes]]) -> None:
+    for name, content in files:
+        path = Path(folder) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+
 class Sandbox:
     """A warm fork server for one assignment; ``session`` gives a fresh session of it.
 
@@ -100,11 +107,9 @@ class Sandbox:
         self._preloaded = set(modules)
         self._limits = limits
         self._current: tuple[int, socket.socket] | None = None
+        self._beside: tempfile.TemporaryDirectory[str] | None = None
         self._data = tempfile.TemporaryDirectory(prefix="ffn-data-")
-        for name, content in files:
-            path = Path(self._data.name) / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
+        _fill(self._data.name, files)
         os.chmod(self._data.name, 0o755)  # noqa: PTH101 - the sandbox's user reads it
         self._control, inside = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         self._process: subprocess.Popen[bytes] | None = None
@@ -226,6 +231,21 @@ class Sandbox:
         self._current = (number, mine)
         return LearnerSession(mine)
 
+    @contextlib.contextmanager
+    def beside(self, files: tuple[tuple[str, bytes], ...]) -> Iterator[None]:
+        """Be in a folder of the checker's own with these files, where locked cells and tests find them by their names.
+
+        It is a new one for each submission, but for one that was empty and has stayed so.
+        """
+        if self._beside is not None and (files or os.listdir(self._beside.name)):  # noqa: PTH208 - quicker
+            self._beside.cleanup()
+            self._beside = None
+        if self._beside is None:
+            self._beside = tempfile.TemporaryDirectory(prefix="ffn-checker-")
+            _fill(self._beside.name, files)
+        with contextlib.chdir(self._beside.name):
+            yield
+
     def preload(self, module: str) -> None:
         """Import a module before the sessions to come are forked; once.
 
@@ -272,6 +292,8 @@ class Sandbox:
                 self._process.kill()
                 self._process.wait()
         self._data.cleanup()
+        if self._beside is not None:
+            self._beside.cleanup()
 
     def __enter__(self) -> "Sandbox":
         """The sandbox itself."""

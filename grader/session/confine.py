@@ -5,6 +5,7 @@ new namespaces (in one of its own a learner could mount a /tmp without a bound),
 """
 
 import ctypes
+import errno
 import os
 import resource
 import signal
@@ -154,7 +155,9 @@ def restrict(bounds: Bounds) -> None:
     resource.setrlimit(resource.RLIMIT_NPROC, (bounds.processes, bounds.processes))
     resource.setrlimit(resource.RLIMIT_MSGQUEUE, (0, 0))
     for capability in range(_CAPABILITIES):
-        libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
+        if libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) != 0 and ctypes.get_errno() == errno.EINVAL:
+            # The kernel knows no capability of this number, nor of a higher one.
+            break
     _checked(libc.syscall(_CAPSET, ctypes.byref(_Header(0x20080522, 0)), (ctypes.c_uint32 * 6)()), "capset")
     _checked(libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
     _refuse(libc)

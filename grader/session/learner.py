@@ -6,6 +6,7 @@ decodes it without executing anything, and holds it against the course's own val
 
 import ast
 import builtins
+import mmap
 import os
 import re
 import socket
@@ -24,6 +25,8 @@ __all__ = ["Session", "make_shell", "serve"]
 _ROOM = 64 << 20
 MOST_HANDLES = 100_000
 _NOT_PLAIN = re.compile(r"[^\n\t\x20-\x7e]|^\s*(>>>|\.\.\.|In ?\[)", re.MULTILINE)
+# Where IPython's own syntax may begin: help, a shell command, a magic, a call without brackets.
+_MAYBE_MAGIC = re.compile(r"\?|!(?!=)|=\s*%|^\s*[%,;/]", re.MULTILINE)
 _MOST_AHEAD = 4 << 20
 _OVERHEAD = 100  # bytes that an output takes beside its text
 _TRUNCATED = "\n[output beyond the limit was left out]\n"
@@ -135,6 +138,10 @@ def make_shell() -> Any:
                 return raw_cell if raw_cell.endswith("\n") else f"{raw_cell}\n"
             return str(super().transform_cell(raw_cell))  # type: ignore[no-untyped-call]
 
+        def should_run_async(self, raw_cell: str, **known: Any) -> bool:
+            """Whether a cell waits for something at its top level; most say so nowhere, which is quicker seen."""
+            return any(word in raw_cell for word in ("async", "await")) and super().should_run_async(raw_cell, **known)
+
     config = Config()
     config.HistoryManager.enabled = False
     config.InteractiveShell.colors = "NoColor"
@@ -149,6 +156,8 @@ def _is_plain(source: str) -> bool:
     """Whether a cell is Python that IPython leaves as it is: no single line, which may be a magic, and no prompts."""
     if "\n" not in source.strip() or source[:1].isspace() or _NOT_PLAIN.search(source):
         return False
+    if not _MAYBE_MAGIC.search(source):
+        return True
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -414,10 +423,10 @@ class Session:
 
 
 def _has_room() -> bool:
-    """Whether there is memory left to go on with."""
+    """Whether there is memory left to go on with: asked for and given back untouched, which costs next to nothing."""
     try:
-        bytearray(_ROOM)
-    except MemoryError:
+        mmap.mmap(-1, _ROOM).close()
+    except (MemoryError, OSError):
         return False
     return True
 

@@ -99,9 +99,11 @@ class Learner:
         return self.shown()
 
     def shown(self) -> Page:
-        """The notebook, once its cells are there."""
+        """The notebook, once its cells and its kernel are there: what is run before that is dropped."""
         self.page.locator(".jp-Notebook .jp-CodeCell").first.wait_for(timeout=PATIENCE)
         expect(self.page.locator("#jupyterlite-loading-indicator")).to_be_hidden(timeout=PATIENCE)
+        kernel = self.page.locator(".jp-Notebook-ExecutionIndicator").first
+        expect(kernel).to_have_attribute("data-status", "idle", timeout=PATIENCE)
         return self.page
 
     def type_answers(self, unit: str, answers: Mapping[str, str]) -> None:
