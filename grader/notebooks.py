@@ -25,9 +25,7 @@ HIDDEN_KEY = "ffn-hidden"
 """Key in a test cell's metadata that says of a graded notebook: what is shown there came out of hidden tests."""
 
 _BEGIN = "BEGIN HIDDEN TESTS"
-_HIDDEN = re.compile(
-    rf"^[^\n]*{_BEGIN}.*?(?:^[^\n]*END HIDDEN TESTS[^\n]*\n?|\Z)", re.DOTALL | re.MULTILINE
-)
+_HIDDEN = re.compile(rf"^[^\n]*{_BEGIN}.*?(?:^[^\n]*END HIDDEN TESTS[^\n]*\n?|\Z)", re.DOTALL | re.MULTILINE)
 
 
 def read_notebook(path: Path) -> Any:

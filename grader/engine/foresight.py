@@ -35,8 +35,10 @@ class Asked:
     @cached_property
     def text(self) -> str:
         """What is sent for it as a part of a script."""
-        own = {"arrays": len(self.arrays), "first": [list(part) for part in self.first]}
-        return json.dumps({**self.message, **({"of": self.of} if self.of else {}), **own}, separators=(",", ":"))
+        own = {"of": self.of, "arrays": len(self.arrays), "first": self.first}
+        # What is empty is left out: every session reads all of it anew.
+        whole = {**self.message, **{key: value for key, value in own.items() if value}}
+        return json.dumps(whole, separators=(",", ":"))
 
     def is_same(self, message: Mapping[str, Any], arrays: Sequence[bytes]) -> bool:
         """Whether a request asks for this, whichever function it calls."""

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from grader.engine.foresight import Asked, Script, script_of
-from grader.session.wire import Decoder, Encoder, ProtocolError, Wire
+from grader.session.wire import FLOAT_ERRORS, Decoder, Encoder, ProtocolError, Wire
 
 __all__ = ["LearnerSession", "Names", "Proxy", "SessionLostError", "text_of"]
 
@@ -26,7 +26,6 @@ AHEAD_SECONDS = 5.0
 _BUILTINS = dict(vars(builtins))
 _PLAIN = str | bytes | int | float | complex | None
 _T = TypeVar("_T")
-_FLOAT_ERRORS = ("divide", "over", "under", "invalid")
 
 
 class SessionLostError(BaseException):
@@ -124,9 +123,10 @@ class LearnerSession:
             "op": "call",
             "handle": handle,
             "args": [encoder.encode(value) for value in arguments],
-            "kwargs": {key: encoder.encode(value) for key, value in named.items()},
-            "errors": _float_errors(),
         }
+        if named:
+            message["kwargs"] = {key: encoder.encode(value) for key, value in named.items()}
+        _add_float_errors(message)
         reply, decoder = self._ask(message, encoder.arrays)
         return self._returned(reply, decoder, arguments, named)
 
@@ -137,8 +137,8 @@ class LearnerSession:
             "op": "call_each",
             "handle": handle,
             "calls": [[encoder.encode(value) for value in arguments] for arguments in calls],
-            "errors": _float_errors(),
         }
+        _add_float_errors(message)
         reply, decoder = self._ask(message, encoder.arrays)
         replies = reply.get("each")
         if type(replies) is not list or len(replies) != len(calls) or not all(type(r) is dict for r in replies):
@@ -427,10 +427,11 @@ def _parted(replies: Any, arrays: list[memoryview]) -> list[tuple[dict[str, Any]
     return parted
 
 
-def _float_errors() -> dict[str, str]:
-    """How numpy treats overflow and the like at this place."""
-    reactions: dict[str, Any] = dict(np.geterr())
-    return {key: reactions[key] for key in _FLOAT_ERRORS}
+def _add_float_errors(message: dict[str, Any]) -> None:
+    """Say how numpy treats overflow and the like at this place, where that is not what it does by itself."""
+    reactions = dict(np.geterr())
+    if reactions != FLOAT_ERRORS:
+        message["errors"] = reactions
 
 
 def _copied(value: Any, memo: dict[int, Any]) -> Any:

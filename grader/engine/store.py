@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 import stat
-import tempfile
+import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -303,19 +303,20 @@ def write_graded(course: Course, learner: str, unit: str, notebook: bytes, times
     target.parent.mkdir(parents=True, exist_ok=True)
     for rest in target.parent.glob(f".{unit}-*"):
         shutil.rmtree(rest, ignore_errors=True)
-    scratch = Path(tempfile.mkdtemp(prefix=f".{unit}-", dir=target.parent))
+    fresh = target.with_name(f".{unit}-{uuid.uuid4().hex}")
+    old = fresh.with_name(f"{fresh.name}-old")
     try:
-        fresh = scratch / "new"
         fresh.mkdir()
         for name, data in files.items():
             _write(fresh / name, data)
         if target.is_symlink() or target.is_file():
             target.unlink()
         elif target.exists():
-            target.replace(scratch / "old")
+            target.replace(old)
         fresh.replace(target)
     finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        for rest in (fresh, old):
+            shutil.rmtree(rest, ignore_errors=True)
 
 
 def _has(folder: Path, files: Mapping[str, bytes]) -> bool:

@@ -14,10 +14,11 @@ import sys
 from dataclasses import dataclass
 from functools import cache
 
-__all__ = ["Bounds", "enter_namespaces", "limit", "prepare", "restrict"]
+__all__ = ["Bounds", "enter_namespaces", "enter_session", "fork_apart", "limit", "prepare", "restrict"]
 
 _NEWNS, _NEWIPC, _NEWUSER, _NEWPID, _NEWNET = 0x00020000, 0x08000000, 0x10000000, 0x20000000, 0x40000000
 _NOSUID_NODEV = 2 | 4
+_RECURSIVE, _PRIVATE = 1 << 14, 1 << 18
 _PR_SET_PDEATHSIG, _PR_SET_SECCOMP, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 1, 22, 24, 38
 _IS_X86 = os.uname().machine == "x86_64"
 _CAPSET = 126 if _IS_X86 else 91
@@ -93,7 +94,8 @@ def enter_namespaces(bounds: Bounds) -> None:
     """Go on in a child that is the first process of new user, mount, pid, network and ipc namespaces.
 
     The calling process waits for that child and ends with it; it ends the child, and with it all that the child has
-    started, when it gets a SIGTERM. The child has a /proc and an empty, bounded /tmp of its own.
+    started, when it gets a SIGTERM. The child has a /proc and an empty, bounded /tmp of its own, and no process in it
+    can make another user namespace.
 
     Raises:
         OSError: the machine does not allow it.
@@ -114,14 +116,55 @@ def enter_namespaces(bounds: Bounds) -> None:
         os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    # What is mounted here, and in the namespaces made from here, is seen nowhere else.
+    _checked(libc.mount(None, b"/", None, _PRIVATE | _RECURSIVE, None), "mount /")
+    _mount(libc, bounds)
+    with open("/proc/sys/user/max_user_namespaces", "w") as file:  # noqa: PTH123
+        file.write("0")
+
+
+def fork_apart() -> int:
+    """Fork, within ``enter_namespaces``, a child that is the first process of a pid namespace of its own.
+
+    It ends, with all that it has started, by a SIGKILL. Returns its number, and 0 in the child, which has to
+    ``enter_session`` before it runs anything.
+
+    Raises:
+        OSError: the machine does not allow it.
+    """
+    libc, child = _libc(), -1
+    own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        _checked(libc.unshare(_NEWPID), "unshare")
+        child = os.fork()
+    finally:
+        if child:
+            # The next one is to have another one, beside this one.
+            _checked(libc.setns(own, _NEWPID), "setns")
+        os.close(own)
+    return child
+
+
+def enter_session(bounds: Bounds) -> None:
+    """Have mount, network and ipc namespaces of its own, with a /proc and an empty, bounded /tmp; after ``fork_apart``.
+
+    The rights that this takes are still there: ``restrict`` gives them up.
+
+    Raises:
+        OSError: the machine does not allow it.
+    """
+    libc = _libc()
+    _checked(libc.unshare(_NEWNS | _NEWNET | _NEWIPC), "unshare")
+    _mount(libc, bounds)
+
+
+def _mount(libc: ctypes.CDLL, bounds: Bounds) -> None:
     # A file takes memory beside its bytes, so their number is bounded too.
     options = b"size=%d,nr_inodes=%d" % (bounds.tmp_bytes, max(1_000, bounds.tmp_bytes >> 12))
     _checked(libc.mount(b"proc", b"/proc", b"proc", _NOSUID_NODEV | 8, None), "mount /proc")
     _checked(libc.mount(b"tmpfs", b"/tmp", b"tmpfs", _NOSUID_NODEV, options), "mount /tmp")
     # Semaphores of multiprocessing live there.
     _checked(libc.mount(b"tmpfs", b"/dev/shm", b"tmpfs", _NOSUID_NODEV, options), "mount /dev/shm")
-    with open("/proc/sys/user/max_user_namespaces", "w") as file:  # noqa: PTH123
-        file.write("0")
 
 
 def limit(bounds: Bounds) -> None:

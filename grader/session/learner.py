@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from .wire import Decoder, Encoder, ProtocolError, Wire
+from .wire import FLOAT_ERRORS, Decoder, Encoder, ProtocolError, Wire
 
 __all__ = ["Session", "make_shell", "serve"]
 
@@ -140,7 +140,9 @@ def make_shell() -> Any:
 
         def should_run_async(self, raw_cell: str, **known: Any) -> bool:
             """Whether a cell waits for something at its top level; most say so nowhere, which is quicker seen."""
-            return any(word in raw_cell for word in ("async", "await")) and super().should_run_async(raw_cell, **known)
+            return any(word in raw_cell for word in ("async", "await")) and super().should_run_async(
+                raw_cell, **known
+            )
 
     config = Config()
     config.HistoryManager.enabled = False
@@ -242,10 +244,11 @@ class Session:
     def _is_rebound(self) -> bool:
         """Whether a name that the checker has asked for means something else now; once."""
         names = self.names
-        if all(names.get(name, _MISSING) is value for name, value in self._asked.items()):
-            return False
-        self._asked = {}
-        return True
+        for name, value in self._asked.items():
+            if names.get(name, _MISSING) is not value:
+                self._asked = {}
+                return True
+        return False
 
     def _answer_all(self, request: Any, arrays: Sequence[bytes | memoryview]) -> None:
         """Answer several requests in one go, up to one after which the next might be another one.
@@ -263,8 +266,9 @@ class Session:
                 if number is None:
                     break
                 step["handle"] = number
-            reply, encoder, goes_on = self._answered(step, arrays[start : start + step["arrays"]])
-            start += step["arrays"]
+            count = step.get("arrays", 0)
+            reply, encoder, goes_on = self._answered(step, arrays[start : start + count])
+            start += count
             size += encoder.size
             if "of" in step:
                 reply["handle"] = step["handle"]
@@ -358,7 +362,7 @@ class Session:
 
     def _call(self, request: Any, decoder: Decoder, encoder: Encoder) -> Any:
         arguments = [decoder.decode(value) for value in request["args"]]
-        named = {str(key): decoder.decode(value) for key, value in request["kwargs"].items()}
+        named = {str(key): decoder.decode(value) for key, value in request.get("kwargs", {}).items()}
         return self._called(request, arguments, named, encoder)
 
     def _call_each(self, request: Any, decoder: Decoder, encoder: Encoder) -> Any:
@@ -373,15 +377,18 @@ class Session:
 
     def _called(self, request: Any, arguments: list[Any], named: dict[str, Any], encoder: Encoder) -> Any:
         before = [_content(x) for x in arguments]
-        with np.errstate(**request["errors"]), warnings.catch_warnings():
+        with np.errstate(**request.get("errors", FLOAT_ERRORS)), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             value = self._handles[request["handle"]](*arguments, **named)
-        after = {key: _after(encoder, x) for key, x in named.items()}
-        return {
-            "value": encoder.encode(value),
-            "args": [_after(encoder, x, was) for x, was in zip(arguments, before, strict=True)],
-            "kwargs": after,
-        }
+        # What a call has left as it was is not sent back.
+        after_named = {key: _after(encoder, x) for key, x in named.items()}
+        reply = {"value": encoder.encode(value)}
+        after = [_after(encoder, x, was) for x, was in zip(arguments, before, strict=True)]
+        if any(after):
+            reply["args"] = after
+        if after_named:
+            reply["kwargs"] = after_named
+        return reply
 
     def _attribute(self, request: Any, decoder: Decoder, encoder: Encoder) -> Any:
         return {"value": encoder.encode(getattr(self._handles[request["handle"]], request["name"]))}

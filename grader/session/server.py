@@ -33,10 +33,13 @@ def main() -> None:
     parser.add_argument("--modules", default="")
     options = parser.parse_args()
     control = socket.socket(fileno=options.control)
-    shell = _warm(options.modules.split(","))
-    from .confine import Bounds
+    from .confine import Bounds, enter_namespaces, fork_apart
 
     bounds = Bounds(options.memory, options.processes, options.cpu_seconds, options.file_bytes, options.tmp_bytes)
+    if options.nested:
+        # While this process is small: it leaves one behind that waits for it.
+        enter_namespaces(bounds)
+    shell = _warm(options.modules.split(","))
     control.sendall(b"ready\n")
     # The folder that a session without namespaces of its own works in.
     children: dict[int, str] = {}
@@ -45,7 +48,7 @@ def main() -> None:
         while options.nested and children and not select.select([control], [], [], WATCH_SECONDS)[0]:
             if _memory_of_others(own) > options.all_memory:
                 for child in children:
-                    os.kill(child, signal.SIGTERM)
+                    os.kill(child, signal.SIGKILL)
         request, descriptors, _, _ = socket.recv_fds(control, 64, 1)
         _reap(children)
         if not request or request[:1] == b"Q":
@@ -64,7 +67,7 @@ def main() -> None:
             control.sendall(b"imported\n")
             continue
         folder = "" if options.nested else _folder()
-        child = os.fork()
+        child = fork_apart() if options.nested else os.fork()
         if child == 0:
             control.close()
             _become_session(socket.socket(fileno=descriptors[0]), shell, bounds, options, folder)
@@ -129,13 +132,13 @@ def _become_session(
 ) -> None:
     import shutil
 
-    from .confine import Bounds, enter_namespaces, limit, restrict
+    from .confine import Bounds, enter_session, limit, restrict
     from .learner import serve
 
     assert isinstance(bounds, Bounds)
     try:
         if options.nested:
-            enter_namespaces(bounds)
+            enter_session(bounds)
         else:
             os.setsid()
         os.chdir(folder or "/tmp")
@@ -160,8 +163,7 @@ def _end(child: int, children: dict[int, str]) -> None:
         if folder:
             os.killpg(child, signal.SIGKILL)
         else:
-            # The process between this one and the session passes it on as a signal that cannot be ignored.
-            os.kill(child, signal.SIGTERM)
+            os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
     except (ProcessLookupError, ChildProcessError):
         pass

@@ -23,7 +23,10 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-__all__ = ["Decoder", "Encoder", "ProtocolError", "Wire"]
+__all__ = ["FLOAT_ERRORS", "Decoder", "Encoder", "ProtocolError", "Wire"]
+
+FLOAT_ERRORS = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
+"""What numpy does by itself about overflow and the like; a request says where it is to do something else."""
 
 LARGEST_TEXT = 8 << 20
 LARGEST_DATA = 96 << 20

@@ -186,9 +186,7 @@ def test_the_scripts_come_from_the_reference_alone(sandbox: Sandbox) -> None:
 
 
 def call(of: str, value: int, **more: Any) -> Asked:
-    errors = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
-    message = {"op": "call", "args": [{"i": hex(value)}], "kwargs": {}, "errors": errors}
-    return Asked(message, of=of, **more)
+    return Asked({"op": "call", "args": [{"i": hex(value)}]}, of=of, **more)
 
 
 def get(name: str, **more: Any) -> Asked:
@@ -286,7 +284,7 @@ def test_an_answer_ahead_of_the_true_ones_is_noticed_when_the_test_is_over() -> 
 # ------------------------------------------------------------------------------------------------ what is a script
 
 
-CALLBACK = Asked({"op": "call", "args": [{"l": [{"h": [0, "f"]}]}], "kwargs": {}, "errors": {}}, of="double")
+CALLBACK = Asked({"op": "call", "args": [{"l": [{"h": [0, "f"]}]}]}, of="double")
 AFTER = call("double", 2, first=(("stand_back", ""),))
 
 

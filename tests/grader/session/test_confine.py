@@ -22,7 +22,7 @@ START = f"""
 import ctypes, errno, json, os, re, resource, signal, socket, subprocess, sys, time
 sys.path.insert(0, {str(ROOT / "grader")!r})
 from session import confine
-from session.confine import Bounds, enter_namespaces, limit, restrict
+from session.confine import Bounds, enter_namespaces, enter_session, fork_apart, limit, restrict
 
 libc = ctypes.CDLL(None, use_errno=True)
 bounds = Bounds(memory=512 << 20, processes=20, cpu_seconds=1, file_bytes=1 << 20, tmp_bytes=2 << 20)
@@ -337,6 +337,98 @@ def named(name: str) -> list[str]:
         except OSError:
             continue
     return found
+
+
+# As the fork server does it: sessions one after the other, each forked within the server's namespaces.
+SESSION = """
+KINDS = ("user", "mnt", "pid", "net", "ipc")
+def mine():
+    return {kind: os.readlink(f"/proc/self/ns/{kind}") for kind in KINDS}
+def session(action):
+    reading, writing = os.pipe()
+    child = fork_apart()
+    if child == 0:
+        enter_session(bounds)
+        os.chdir("/tmp")
+        restrict(bounds)
+        os.write(writing, json.dumps(action()).encode())
+        time.sleep(1000)
+    found = json.loads(os.read(reading, 1 << 16))
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return found
+enter_namespaces(bounds)
+"""
+
+
+@pytest.mark.usefixtures("namespaces")
+def test_each_session_has_namespaces_of_its_own_within_the_server_s() -> None:
+    server, first, second = told(f"{SESSION}\ntell([mine(), session(mine), session(mine)])")
+    for kind in ("mnt", "pid", "net", "ipc"):
+        assert server[kind] not in (first[kind], second[kind]), kind
+    assert server["user"] == first["user"] == second["user"]
+
+
+@pytest.mark.usefixtures("namespaces")
+def test_a_session_finds_nothing_of_the_server_and_of_the_one_before_it() -> None:
+    first, second, left = told(f"""{SESSION}
+def look():
+    seen = [sorted(os.listdir("/tmp")), os.listdir("/dev/shm"), [n for n in os.listdir("/proc") if n.isdigit()]]
+    for folder in ("/tmp", "/dev/shm"):
+        open(f"{{folder}}/left", "w").close()
+    return seen
+open("/tmp/server", "w").close()
+tell([session(look), session(look), [os.listdir("/tmp"), [n for n in os.listdir("/proc") if n.isdigit()]]])
+""")
+    assert first == second == [[], [], ["1"]]
+    assert left == [["server"], ["1"]]
+
+
+@pytest.mark.usefixtures("namespaces")
+def test_a_session_has_no_right_left_and_cannot_touch_the_server() -> None:
+    found = told(f"""{SESSION}
+def attempts():
+    def call(*numbers):
+        ctypes.set_errno(0)
+        return errno.errorcode.get(ctypes.get_errno()) if libc.syscall(*numbers) == -1 else "done"
+    status = open("/proc/self/status").read()
+    return {{
+        "rights": sorted(set(re.findall(r"Cap\\w+:\\s*(\\w+)", status))),
+        "namespaces": call(272, 0x20000000) if os.uname().machine == "x86_64" else "EPERM",
+        "unmount": call(166 if os.uname().machine == "x86_64" else 39, b"/tmp", 0),
+        "other processes": reason(lambda: os.kill(2, 0)),
+        "host name": reason(lambda: socket.sethostname("x")),
+        "descriptors of namespaces": [p for p in os.listdir("/proc/self/fd")
+            if "pid:" in (os.readlink(f"/proc/self/fd/{{p}}") if os.path.islink(f"/proc/self/fd/{{p}}") else "")],
+    }}
+tell(session(attempts))
+""")
+    assert found == {
+        "rights": ["0" * 16],
+        "namespaces": "EPERM",
+        "unmount": "EPERM",
+        "other processes": "ESRCH",
+        "host name": "EPERM",
+        "descriptors of namespaces": [],
+    }
+
+
+@pytest.mark.usefixtures("namespaces")
+def test_all_that_a_session_has_started_ends_with_it() -> None:
+    assert told(f"""{SESSION}
+def stubborn():
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork():
+            os._exit(0)
+        time.sleep(1000)
+    os.wait()
+    return len([n for n in os.listdir("/proc") if n.isdigit()])
+assert session(stubborn) == 2
+tell([n for n in os.listdir("/proc") if n.isdigit()])
+""") == ["1"]
 
 
 @pytest.mark.usefixtures("namespaces")

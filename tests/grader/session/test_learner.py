@@ -17,6 +17,12 @@ PLAIN = {
     "a backslash": "a = 1 + \\\n    2",
     "an await": "import asyncio\nawait asyncio.sleep(0)",
     "an escape that is none": 'a = "\\d"\nb = 1',
+    "no Python": "a = = 1\nb = 2",
+    "not equal": "a = 1 != 2\nb = a",
+    "a remainder": "a = 7\na %= 2",
+    "a function that waits": "async def f():\n    return 1",
+    "a wait for each": "async def f():\n    yield 1\n\nasync for x in f():\n    print(x)",
+    "a text about waiting": "a = 'await'\nb = 'async'",
 }
 OTHERS = {
     "one line": "a = 1",
@@ -29,7 +35,12 @@ OTHERS = {
     "prompts": ">>> a = 1\n>>> b = 2",
     "prompts in a text": '"""\n>>> a = 1\n"""',
     "prompts of IPython": "In [1]: a = 1\nIn [2]: b = 2",
-    "no Python": "a = = 1\nb = 2",
+    "an assigned magic": "a = %time 1\nb = 2",
+    "an assigned magic on a line of its own": "a = \\\n%time 1\nb = 2",
+    "a call without brackets": "/print a\nb = 2",
+    "a call with one text": ";print a b\nb = 2",
+    "a call with texts": "a = = 1\n,print a b",
+    "no Python, and help": "a = = 1\nint?",
     "other ends of lines": "a = 1\r\nb = 2",
     "a letter beyond ASCII": "a = 'é'\nb = 1",
     "nothing": "",
@@ -37,6 +48,7 @@ OTHERS = {
 _SCRIPT = """
 import json, sys
 from unittest import mock
+from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.inputtransformer2 import TransformerManager
 from grader.session import learner
 
@@ -53,7 +65,10 @@ with mock.patch.object(TransformerManager, "transform_cell", watched):
     quick = [shell.transform_cell(source) for source in sources]
 shell.input_transformer_manager.line_transforms.append(lambda lines: ["c = 3\\n"])
 own = shell.transform_cell("a = 1\\nb = 2")
-print(json.dumps({"slow": slow, "quick": quick, "transformed": seen, "own": own}))
+def waits(kind):
+    return [kind.should_run_async(shell, source, transformed_cell=source) for source in sources]
+print(json.dumps({"slow": slow, "quick": quick, "transformed": seen, "own": own,
+    "waits": waits(type(shell)), "ipython waits": waits(InteractiveShell)}))
 """
 
 
@@ -84,3 +99,8 @@ def test_only_plain_python_is_taken_as_it_is(found: Any) -> None:
 
 def test_a_transformation_of_the_learner_s_own_is_made(found: Any) -> None:
     assert found["own"] == "c = 3\n"
+
+
+def test_cells_that_wait_are_those_that_ipython_lets_wait(found: Any) -> None:
+    assert found["waits"] == found["ipython waits"]
+    assert sum(found["waits"]) == 2
