@@ -85,13 +85,9 @@ audit: venv ## put known wrong, right and mutated answers, and hostile submissio
 	@$(BIN)/python -m tools.audit
 
 bench: venv ## compare speeds side by side (bench/)
-	@$(BIN)/python bench/forward.py
-	@$(BIN)/python bench/book.py
-	@$(BIN)/python -m bench.grading
-	@$(BIN)/python -m bench.check
-	@$(BIN)/python -m bench.lighthouse
-	@$(BIN)/python -m bench.browser
-	@$(BIN)/python -m bench.scale
+	@missed=""; for name in forward book grading check lighthouse browser scale; do \
+	  $(BIN)/python -m bench.$$name || missed="$$missed $$name"; \
+	done; test -z "$$missed" || { echo "error: missed a bar or failed:$$missed" >&2; exit 1; }
 
 lock: venv ## pin requirements.txt anew from pyproject.toml (needs the network)
 	@$(BIN)/python tools/lock.py

@@ -22,11 +22,11 @@ from grader.commands.diff import diff
 from grader.commands.due import due
 from grader.commands.export import export
 from grader.commands.extension import extension
-from grader.commands.feedback import feedback
+from grader.commands.feedback import feedback, tell_failed
 from grader.commands.report import report
 from grader.course import Course, find_course
 from grader.demo_class import demo_class, write_submissions
-from grader.exceptions import GraderError
+from grader.exceptions import FeedbackFailedError, GraderError
 from grader.release import release as release_unit
 from grader.scores import Score
 from grader.scores import scores as read_scores
@@ -186,9 +186,11 @@ def demo(course_of: Callable[[], Course], unit: str, seed: int) -> None:
     # The class is invented, so its code may run without isolation where the machine gives none.
     grade_shown(course, unit, learners, force=True, sandbox=_best_sandbox()).complain()
     _ERR.print("Writing feedback and scores")
-    write_feedback(course, unit)
+    failed = write_feedback(course, unit, progress=tell_failed)
     stock.export_csv(course)
     Console(highlight=False).print(_score_table(unit, read_scores(course, unit)))
+    if failed:
+        raise FeedbackFailedError(failed, len(learners))
 
 
 def _best_sandbox() -> str:

@@ -1,18 +1,24 @@
 """The late policy as a plug-in of nbgrader: what `c.AssignLatePenalties.plugin_class` names."""
 
+import math
 from dataclasses import fields
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nbgrader.plugins import LateSubmissionPlugin
 from traitlets import Bool, Enum, Float, TraitError, Unicode
 
+from grader.course import Course
 from grader.exceptions import BadPluginError
 from grader.policy import LateRule, penalty
 
-__all__ = ["LatePolicy", "late_penalty", "late_plugin"]
+if TYPE_CHECKING:
+    from grader.standing import Marks
+
+__all__ = ["LatePolicy", "late_penalty", "late_plugin", "outdated_penalties"]
 
 _DEFAULT = LateRule()
+_AT_A_TIME = 500
 
 
 class LatePolicy(LateSubmissionPlugin):  # type: ignore[misc]
@@ -114,3 +120,41 @@ def late_penalty(
     else:
         found = plugin.late_submission_penalty(learner, score, seconds_late)
     return None if found is None else min(max(found, 0.0), score)
+
+
+def outdated_penalties(course: Course, unit: str) -> list[str]:
+    """Learners whose late penalty is not what it would be now, in order.
+
+    A penalty is worked out when a submission is graded. Points that a person gives later, another time or another
+    policy count when it is graded again.
+
+    Raises:
+        BadPolicyError: the policy cannot be read.
+        NotReleasedError: the gradebook does not know the unit.
+        GradebookLockedError, GradebookUnreadableError: it cannot be read.
+    """
+    from grader.standing import Standing
+
+    plugin = late_plugin(course.config())
+    found: list[str] = []
+    with Standing(course, unit) as standing:
+        due, maximum = standing.due, math.fsum(standing.points.values())
+        learners = sorted(standing.learners())
+        for start in range(0, len(learners), _AT_A_TIME):
+            marks = standing.marks(learners[start : start + _AT_A_TIME])
+            found += [
+                learner
+                for learner, of in sorted(marks.items())
+                if not math.isclose(_penalty_now(plugin, learner, of, due, maximum), of.penalty, abs_tol=1e-6)
+            ]
+    return found
+
+
+def _penalty_now(plugin: Any, learner: str, marks: "Marks", due: datetime | None, maximum: float) -> float:
+    """The penalty that grading would give a submission; 0 where it has no cells, and so was never graded."""
+    if due is None or marks.timestamp is None or not marks.cells:
+        return 0.0
+    until = due if marks.extension is None else due + marks.extension
+    late = (marks.timestamp - until).total_seconds()
+    found = late_penalty(plugin, learner, score=marks.score, maximum=maximum, due=until, seconds_late=late)
+    return found or 0.0

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from grader.commands.hints import tell_outdated_penalties
 from grader.course import Course
 from grader.exceptions import OutputInTheWayError
 
@@ -91,6 +92,7 @@ def export(
     course = course_of()
     if form is None and not units and output is None:
         _export_all(course)
+        tell_outdated_penalties(course, _units_of(course))
         return
     target = output or course.var / "export" / f"{'-'.join(units) or 'scores'}{_ENDINGS[form or 'csv']}"
     _require_free(target, template, mine=output is None or force)
@@ -101,6 +103,13 @@ def export(
     else:
         data = _table(course, form or "csv", units, incomplete)
     _put(course, target, data)
+    tell_outdated_penalties(course, units or _units_of(course))
+
+
+def _units_of(course: Course) -> list[str]:
+    from grader.export.results import units_with_results
+
+    return units_with_results(course)
 
 
 _ENDINGS = {"csv": ".csv", "json": ".json", "canvas": "-canvas.csv", "moodle": "-moodle.csv"}

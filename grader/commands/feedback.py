@@ -5,10 +5,11 @@ from pathlib import Path
 
 import click
 
+from grader.commands.hints import tell_outdated_penalties
 from grader.course import Course
 from grader.exceptions import FeedbackFailedError, OutputInTheWayError
 
-__all__ = ["feedback"]
+__all__ = ["feedback", "tell_failed"]
 
 
 @click.command()
@@ -54,12 +55,9 @@ def feedback(
     if archive is not None and archive.exists() and not force:
         raise OutputInTheWayError(archive, template=False)
 
-    def tell(name: str, error: str) -> None:
-        if error:
-            click.echo(f"{name}: {error}", err=True)
-
-    failed = write_feedback(course, unit, learner, zipped=zipped, progress=tell)
+    failed = write_feedback(course, unit, learner, zipped=zipped, progress=tell_failed)
     _tell_ungraded(course, unit, learners, learner)
+    tell_outdated_penalties(course, [unit])
     if archive is not None:
         count, notes = moodle_zip(course, unit, archive, worksheet)
         for note in notes:
@@ -68,6 +66,12 @@ def feedback(
     if failed:
         raise FeedbackFailedError(failed, len(learners))
     click.echo(f"Feedback is in {course.feedback.relative_to(course.root)}.")
+
+
+def tell_failed(name: str, error: str) -> None:
+    """Say whose page could not be made, and why."""
+    if error:
+        click.echo(f"{name}: {error}", err=True)
 
 
 def _tell_ungraded(course: Course, unit: str, graded: list[str], learner: str | None) -> None:

@@ -130,7 +130,7 @@ def _compare(notes: list[Note], known: dict[str, Any], first: dict[str, dict[str
         elif not marks.get("solution") and _plain(first[name]["source"]) != _plain(
             without_hidden_tests(cell["source"])
         ):
-            _note(notes, name, "had been changed; it is as it was given out")
+            _note(notes, name, "is not as it is given out; the course's own counts")
         elif any(first[name]["marks"].get(key, value) != value for key, value in marks.items() if key in _MARKS):
             _note(notes, name, "had other marks or points; it has those that it was given out with")
     wanted = [name for name in known if name in first]

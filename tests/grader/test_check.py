@@ -593,7 +593,7 @@ MARKS = Marks(
         StepMarks("gelu", 0, 2, "[bold]wrong[/bold]\nWhat happened: x."),
         StepMarks("silu", 2, 2, "", ("uses ffn",)),
     ),
-    notes=("The cell 'test_relu' had been changed; it is as it was given out.",),
+    notes=("The cell 'test_relu' is not as it is given out; the course's own counts.",),
 )
 REPORT = Report(
     "activations",
@@ -632,7 +632,7 @@ def test_the_command_shows_marks_and_messages(monkeypatch: pytest.MonkeyPatch) -
     assert "gelu: [bold]wrong[/bold]" in lines
     assert "What happened: x." in lines
     assert "silu: the answer uses ffn; write it from scratch." in lines
-    assert "The cell 'test_relu' had been changed; it is as it was given out." in lines
+    assert "The cell 'test_relu' is not as it is given out; the course's own counts." in lines
 
 
 def test_the_command_shows_what_the_comparison_adds_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:

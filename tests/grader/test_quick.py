@@ -198,7 +198,7 @@ def test_a_test_that_was_changed_is_the_reference_s_again_and_noted(tmp_path: Pa
             cell["source"] = "pass"
     marks = marks_of(put(tmp_path, json.dumps(notebook)))
     assert marks.steps[0].points == 0
-    assert marks.notes == ("The cell 'test_relu' had been changed; it is as it was given out.",)
+    assert marks.notes == ("The cell 'test_relu' is not as it is given out; the course's own counts.",)
 
 
 def test_a_cell_of_one_s_own_that_fails_is_no_fault(tmp_path: Path) -> None:
