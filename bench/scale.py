@@ -1,6 +1,6 @@
 """How the engine carries a class: beside stock nbgrader, from 40 learners to 10,000, and by two workers for one.
 
-    python -m bench.scale [--learners 40] [--large 10000] [--both 200] [--repeats 3] [--seed 0]
+    python -m bench.scale [--learners 40] [--large 10000] [--both 400] [--repeats 3] [--seed 0]
     python -m bench.scale --smoke
 
 Makes classes by the demo class's recipes, drawn anew for every learner from a seed, in scratch copies of the course,
@@ -309,7 +309,7 @@ def main() -> int:
         "--learners", type=int, default=40, help="class for the ratio, and the small one for growth"
     )
     parser.add_argument("--large", type=int, default=10_000, help="the large class for growth and memory")
-    parser.add_argument("--both", type=int, default=200, help="class for one worker and two")
+    parser.add_argument("--both", type=int, default=400, help="class for one worker and two")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--smoke", action="store_true", help="tiny sizes: whether it runs, not what it measures")

@@ -2,6 +2,7 @@
 
 import logging
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -26,17 +27,17 @@ class Course:
         """Learner notebooks, generated from the reference notebooks."""
         return self.root / "exercises"
 
-    @property
+    @cached_property
     def var(self) -> Path:
         """Everything that grading writes: submissions, results, the gradebook."""
         return self.root / "grader" / "var"
 
-    @property
+    @cached_property
     def submitted(self) -> Path:
         """Submissions, one folder a learner and in it one a unit."""
         return self.var / "submitted"
 
-    @property
+    @cached_property
     def autograded(self) -> Path:
         """Graded notebooks, laid out like the submissions."""
         return self.var / "autograded"

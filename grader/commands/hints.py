@@ -23,5 +23,6 @@ def tell_outdated_penalties(course: Course, units: Iterable[str]) -> None:
             why = "points given by hand, a time or a policy that came later"
             mend = f"`grader autograde {unit} --force` works it out anew"
             click.echo(
-                f"{unit}: the late penalty of {who} is not what it would be now, because of {why}; {mend}.", err=True
+                f"{unit}: the late penalty of {who} is not what it would be now, because of {why}; {mend}.",
+                err=True,
             )

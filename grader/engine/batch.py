@@ -297,16 +297,14 @@ class _Run:
             InvalidLearnerError, SubmissionGoneError: there is nobody to grade.
         """
         unit = self._assignment.unit
-        if self._loading is not None and os.path.lexists(
-            self._course.submitted / learner / unit / "timestamp.txt"
-        ):
+        folder = self._course.submitted / learner / unit
+        if self._loading is not None and os.path.lexists(folder / "timestamp.txt"):
             # Reading the time needs nbgrader, which cannot be imported by two threads at once.
             self._loading.join()
         try:
             submission = collect(self._course, learner, unit, self._limits)
         except UnreadableError as error:
             return _Task(learner, Submission(b""), {}), unreadable(self._assignment, error)
-        folder = self._course.submitted / learner / unit
         if submission is None and not os.path.lexists(folder):
             raise SubmissionGoneError(folder.relative_to(self._course.root))
         # The assignment's own digest stays the same, and takes longer than all the rest.

@@ -5,6 +5,8 @@ and export work on it. Scores, extra credit and comments given by a person are n
 """
 
 import math
+import os
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -356,13 +358,15 @@ def released_checksums(db_url: str, unit: str) -> dict[str, str]:
 
 def unanswered(cell: Any, released: str | None) -> bool:
     """Whether an answer cell is as it was given out, by the checksum of that, or stands for one that was deleted."""
-    from nbformat import from_dict
+    from nbformat import NotebookNode
     from nbgrader.utils import compute_checksum
 
     if cell["source"] in (NO_ANSWER, f"# {NO_ANSWER}\nraise NotImplementedError()"):
         return True
-    marked = {key: cell[key] for key in ("cell_type", "source", "metadata")}
-    return bool(released == compute_checksum(from_dict(marked)))  # type: ignore[no-untyped-call]
+    # No deeper than nbgrader looks: each answer of each submission comes by here.
+    marks = NotebookNode(nbgrader=NotebookNode(cell["metadata"]["nbgrader"]))  # type: ignore[no-untyped-call]
+    marked = NotebookNode(cell_type=cell["cell_type"], source=cell["source"], metadata=marks)  # type: ignore[no-untyped-call]
+    return bool(released == compute_checksum(marked))
 
 
 def _lock_at_begin(engine: Any) -> None:
@@ -405,6 +409,15 @@ def _scores(known: _Unit, assignment: Assignment, verdict: Verdict, empty: set[s
         else:
             scores[name] = None if verdict.notebook is not None else 0.0
     return scores
+
+
+def _with_ids(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of one kind with ids of nbgrader's form, in the order of time: a database then puts them on few pages.
+
+    Not for submissions, which formgrader shows in the order of their ids so that nobody sees whose they are.
+    """
+    head = f"{time.time_ns():016x}{os.urandom(6).hex()}"
+    return [{"id": f"{head}{number:04x}", **row} for number, row in enumerate(rows)]
 
 
 @dataclass(frozen=True)
@@ -608,7 +621,7 @@ class _Rows:
                 if (score, waits) != (grade.auto_score, grade.needs_manual_grade):
                     changed.append({"of": grade.id, "score": score, "waits": waits})
         if new:
-            connection.execute(self._add_grades, new)
+            connection.execute(self._add_grades, _with_ids(new))
         if changed:
             connection.execute(self._set_grade, changed)
 
@@ -645,6 +658,6 @@ class _Rows:
             if (row := there.get(cell.id)) is not None and row.auto_comment != said[name]
         ]
         if new:
-            connection.execute(self._add_comments, new)
+            connection.execute(self._add_comments, _with_ids(new))
         if changed:
             connection.execute(self._set_comment, changed)
