@@ -1,5 +1,6 @@
 """What the engine writes into nbgrader's gradebook: whole transactions that leave a person's work alone."""
 
+import re
 import sqlite3
 import threading
 import time
@@ -73,6 +74,34 @@ def test_saving_twice_changes_nothing(open_course: Course) -> None:
     before = rows(open_course)
     save(open_course, when=DUE)
     assert rows(open_course) == before
+
+
+def test_rows_have_ids_of_nbgrader_s_form_and_no_two_the_same(open_course: Course) -> None:
+    for learner in ("ada", "bo"):
+        save(open_course, learner)
+    found = [ident for table in ("grade", "comment") for (ident,) in query(open_course, f"select id from {table}")]
+    assert len(set(found)) == len(found) > 60
+    assert all(re.fullmatch(r"[0-9a-f]{32}", ident) for ident in found)
+
+
+def test_the_order_of_submissions_ids_tells_nothing_of_the_learners(open_course: Course) -> None:
+    """Formgrader shows submissions in this order, without names."""
+    learners = [f"learner-{number:02}" for number in range(12)]
+    for learner in learners:
+        save(open_course, learner)
+    for table, joined in (
+        ("submitted_assignment", ""),
+        ("submitted_notebook", "join submitted_assignment a on a.id = t.assignment_id"),
+    ):
+        who = "a.student_id" if joined else "t.student_id"
+        order = [name for (name,) in query(open_course, f"select {who} from {table} t {joined} order by t.id")]
+        assert sorted(order) == learners
+        assert order != learners
+
+
+def query(course: Course, text: str) -> list[Any]:
+    with sqlite3.connect(db_url(course).removeprefix("sqlite:///")) as connection:
+        return connection.execute(text).fetchall()
 
 
 def test_another_learner_changes_nobody_s_rows(open_course: Course) -> None:
