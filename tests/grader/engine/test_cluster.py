@@ -112,7 +112,7 @@ def results(client: Client, count: int, size: int = 10, scheduler: str | None = 
 
 def test_every_job_is_answered_once_with_several_in_a_task() -> None:
     client = Client()
-    assert results(client, 200) == dict.fromkeys(range(200), VERDICT)
+    assert results(client, 400) == dict.fromkeys(range(400), VERDICT)
     sizes = [len(jobs) for jobs in client.sent]
     assert sizes[0] == MOST_JOBS
     assert sizes[-1] == 1
@@ -151,7 +151,7 @@ def test_what_comes_back_undone_is_sent_again() -> None:
 
 def test_of_jobs_of_which_workers_died_each_is_tried_by_itself() -> None:
     client = Client(killed)
-    assert results(client, 100) == dict.fromkeys(range(100), VERDICT)
+    assert results(client, 400) == dict.fromkeys(range(400), VERDICT)
     assert [len(jobs) for jobs in client.sent].count(1) >= MOST_JOBS
 
 
