@@ -125,36 +125,40 @@ def late_penalty(
 def outdated_penalties(course: Course, unit: str) -> list[str]:
     """Learners whose late penalty is not what it would be now, in order.
 
-    A penalty is worked out when a submission is graded. Points that a person gives later, another time or another
+    A penalty is worked out when a submission is graded. Points that a person gives later, another time, extension or
     policy count when it is graded again.
 
     Raises:
-        BadPolicyError: the policy cannot be read.
+        BadPolicyError, BadExtensionsError: the policy or the file of extensions cannot be read.
         NotReleasedError: the gradebook does not know the unit.
         GradebookLockedError, GradebookUnreadableError: it cannot be read.
     """
+    from grader.extensions import extensions_of
     from grader.standing import Standing
 
-    plugin = late_plugin(course.config())
+    config = course.config()
+    plugin, extensions = late_plugin(config), extensions_of(config)
     found: list[str] = []
     with Standing(course, unit) as standing:
         due, maximum = standing.due, math.fsum(standing.points.values())
         learners = sorted(standing.learners())
         for start in range(0, len(learners), _AT_A_TIME):
             marks = standing.marks(learners[start : start + _AT_A_TIME])
-            found += [
-                learner
-                for learner, of in sorted(marks.items())
-                if not math.isclose(_penalty_now(plugin, learner, of, due, maximum), of.penalty, abs_tol=1e-6)
-            ]
+            for learner, of in sorted(marks.items()):
+                extension = extensions.of(learner, unit, due, of.extension)
+                until = due if due is None or extension is None else due + extension
+                if not math.isclose(_penalty_now(plugin, learner, of, until, maximum), of.penalty, abs_tol=1e-6):
+                    found.append(learner)
     return found
 
 
 def _penalty_now(plugin: Any, learner: str, marks: "Marks", due: datetime | None, maximum: float) -> float:
-    """The penalty that grading would give a submission; 0 where it has no cells, and so was never graded."""
+    """The penalty that grading would give a submission; 0 where it has no cells, and so was never graded.
+
+    ``due`` has the learner's extension in it.
+    """
     if due is None or marks.timestamp is None or not marks.cells:
         return 0.0
-    until = due if marks.extension is None else due + marks.extension
-    late = (marks.timestamp - until).total_seconds()
-    found = late_penalty(plugin, learner, score=marks.score, maximum=maximum, due=until, seconds_late=late)
+    late = (marks.timestamp - due).total_seconds()
+    found = late_penalty(plugin, learner, score=marks.score, maximum=maximum, due=due, seconds_late=late)
     return found or 0.0

@@ -57,7 +57,7 @@ def feedback(
 
     failed = write_feedback(course, unit, learner, zipped=zipped, progress=tell_failed)
     _tell_ungraded(course, unit, learners, learner)
-    tell_outdated_penalties(course, [unit])
+    tell_outdated_penalties(course, [unit], learner)
     if archive is not None:
         count, notes = moodle_zip(course, unit, archive, worksheet)
         for note in notes:

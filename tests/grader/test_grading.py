@@ -11,7 +11,9 @@ from typing import Any
 
 import nbformat
 import pytest
+from click.testing import CliRunner
 
+from grader.cli import cli
 from grader.course import Course
 from grader.demo_class import DemoClass, Learner, demo_class
 from grader.notebooks import grade_id, read_notebook, steps
@@ -318,6 +320,20 @@ def test_a_submission_of_somebody_in_the_demo_class_s_place_is_kept(copy: Course
     assert "move it away to make the demo class." in said_once(done.stderr)
     path = course.submitted / "learner-05" / "activations" / "activations.ipynb"
     assert path.read_text(encoding="utf-8") == "the work of a person"
+
+
+def test_a_demo_class_without_all_of_its_feedback_is_a_failure(
+    copy: CourseCopy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def one_fails(*_: object, progress: Callable[[str, str], None]) -> int:
+        progress("learner-05", "the graded notebook cannot be shown")
+        return 1
+
+    monkeypatch.setattr("grader.feedback.write_feedback", one_fails)
+    done = CliRunner().invoke(cli, ["--course", str(copy.root), "demo"], prog_name="grader")
+    assert done.exit_code == 1
+    assert "learner-05: the graded notebook cannot be shown" in done.stderr
+    assert str(done.exception).startswith("no feedback could be written for 1 of 12 learners, see above")
 
 
 def test_the_demo_class_is_due_when_it_says(course: Course) -> None:

@@ -11,6 +11,8 @@ from grader import stock
 from grader.cli import cli
 from grader.course import Course
 from grader.engine.gradebook import Writer
+from grader.engine.store import graded_notebook, notebook_bytes, write_graded
+from grader.extensions import path_of
 from grader.late import outdated_penalties
 from tests.grader.engine.courses import UNIT, a_verdict, by_hand, db_url, make_released
 from tests.grader.scored_class import WRITTEN
@@ -45,10 +47,11 @@ def grade(course: Course, learner: str, when: datetime) -> None:
     assignment, verdict = a_verdict(course, share=1.0)
     with Writer(db_url(course), course.config()) as writer:
         writer.save(UNIT, learner, verdict, when, assignment)
+    write_graded(course, learner, UNIT, notebook_bytes(graded_notebook(assignment, verdict)), when)
 
 
-def export(course: Course, *arguments: str) -> Result:
-    return CliRunner().invoke(cli, ["--course", str(course.root), "export", *arguments], prog_name="grader")
+def invoke(course: Course, *arguments: str) -> Result:
+    return CliRunner().invoke(cli, ["--course", str(course.root), *arguments], prog_name="grader")
 
 
 def test_a_penalty_just_worked_out_is_not_outdated(course: Course) -> None:
@@ -78,12 +81,29 @@ def test_another_policy_makes_penalties_outdated(course: Course) -> None:
     assert outdated_penalties(Course(course.root), UNIT) == ["alovelace"]
 
 
+def test_an_extension_makes_a_penalty_outdated_until_the_submission_is_graded_again(course: Course) -> None:
+    path_of(course).write_text(f"learner,unit,hours\nalovelace,{UNIT},48\n")
+    assert outdated_penalties(course, UNIT) == ["alovelace"]
+    grade(course, "alovelace", DUE + timedelta(hours=20))
+    assert outdated_penalties(course, UNIT) == []
+
+
 @pytest.mark.parametrize("arguments", [[], [UNIT], [UNIT, "--format", "json"]], ids=" ".join)
 def test_export_says_whose_penalty_is_outdated_and_what_mends_it(course: Course, arguments: list[str]) -> None:
-    quiet = export(course, *arguments)
+    quiet = invoke(course, "export", *arguments)
     assert (quiet.exit_code, "penalty" in quiet.stderr) == (0, False)
     by_hand(course, "alovelace", WRITTEN, 3.0)
-    told = export(course, *arguments)
+    told = invoke(course, "export", *arguments)
     assert told.exit_code == 0
     assert told.stderr.count("the late penalty of alovelace is not what it would be now") == 1
     assert f"`grader autograde {UNIT} --force`" in told.stderr
+
+
+@pytest.mark.parametrize(("learner", "count"), [(None, 1), ("alovelace", 1), ("aturing", 0)])
+def test_feedback_says_it_of_the_learners_whose_pages_it_writes(
+    course: Course, learner: str | None, count: int
+) -> None:
+    by_hand(course, "alovelace", WRITTEN, 3.0)
+    done = invoke(course, "feedback", UNIT, *(["--learner", learner] if learner else []))
+    assert done.exit_code == 0
+    assert done.stderr.count("the late penalty of alovelace is not what it would be now") == count

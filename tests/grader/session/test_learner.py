@@ -1,11 +1,14 @@
 """The shell of a session: a cell that is plain Python is taken as it is, just as IPython would leave it."""
 
 import json
+import resource
 import subprocess
 import sys
 from typing import Any
 
 import pytest
+
+from grader.session.learner import _has_room
 
 PLAIN = {
     "two lines": "a = 1\nb = 2",
@@ -72,6 +75,17 @@ print(json.dumps({"slow": slow, "quick": quick, "transformed": seen, "own": own,
 """
 
 
+_FULL = """
+import resource
+from pathlib import Path
+from grader.session.learner import _has_room
+before = _has_room()
+taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (taken + (32 << 20),) * 2)
+print(before, _has_room())
+"""
+
+
 @pytest.fixture(scope="module")
 def found() -> Any:
     """What a shell makes of these cells; in a process of its own, because there is one shell in each."""
@@ -104,3 +118,16 @@ def test_a_transformation_of_the_learner_s_own_is_made(found: Any) -> None:
 def test_cells_that_wait_are_those_that_ipython_lets_wait(found: Any) -> None:
     assert found["waits"] == found["ipython waits"]
     assert sum(found["waits"]) == 2
+
+
+def test_looking_whether_there_is_room_takes_no_memory() -> None:
+    """It is done at every cell that fails; to fill what is asked for took most of an unfinished notebook's time."""
+    _has_room()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    assert all(_has_room() for _ in range(10))
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before < 1_000
+
+
+def test_where_memory_is_used_up_there_is_no_room() -> None:
+    done = subprocess.run([sys.executable, "-c", _FULL], capture_output=True, text=True, check=False, timeout=120)
+    assert (done.returncode, done.stdout) == (0, "True False\n"), done.stderr
